@@ -212,7 +212,7 @@ void MeshPicture::printText(llvm::raw_ostream &os) const {
   for (const Kind &kind : kinds)
     for (const TrafficRow &row : kind.rows)
       traffic.addRow({nameKind(kind), describeOperation(*row.traffic).str(), getName(row.traffic->subject).str(),
-                      row.traffic->phase.str(), describeStages(row), formatCount(row.traffic->count),
+                      row.traffic->phaseName.str(), describeStages(row), formatCount(row.traffic->count),
                       formatBytes(row.traffic->bytes), formatBytes(row.traffic->getMoved()),
                       formatCount(row.traffic->getMoved())});
   traffic.print(os);
@@ -278,7 +278,7 @@ void MeshPicture::printSvg(llvm::raw_ostream &os) const {
       std::string stages =
           report.stages.size() == 1 ? "" : (row.first == row.last ? "stage " : "stages ") + describeStages(row) + ": ";
       printLine(y, stages + formatCount(traffic.count) + " x " + describeOperation(traffic).str() + " of " +
-                       getName(traffic.subject).str() + " in " + traffic.phase.str() + ", " +
+                       getName(traffic.subject).str() + " in " + traffic.phaseName.str() + ", " +
                        formatBytes(traffic.bytes) + " put in, " + formatBytes(traffic.getMoved()) + " moved by a rank");
     }
     if (kind.isSend)

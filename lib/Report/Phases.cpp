@@ -184,11 +184,12 @@ void stage::addPhases(Report &report, DiagnosticEngine &diags) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Forward of inference is its prefill.
-/// Of inference.
+/// Of inference, whose forward is its prefill.
 static llvm::StringRef getPhaseName(PhaseKind kind) { return kind == PhaseKind::Forward ? "prefill" : getName(kind); }
 
 llvm::StringRef stage::describePhase(const Graph &graph, PhaseKind kind) {
+  if (isBackward(kind))
+    kind = PhaseKind::Backward;
   return graph.training ? getName(kind) : getPhaseName(kind);
 }
 

@@ -30,8 +30,8 @@ Records stage::listGroup(const TrafficReport &traffic) {
        {"", "axes", traffic.toPart ? "to " + traffic.toPart->graph->name : llvm::join(traffic.axisNames, ", ")},
        {"group", "group", traffic.groupSize},
        {"subject", "carries", getName(traffic.subject).str()},
-       {"phase", "phase", traffic.phase.str()},
-       {"type", "type", getName(traffic.type).str()}});
+       {"phase", "phase", traffic.phaseName.str()},
+       {"type", "type", traffic.types}});
   return records;
 }
 
@@ -142,6 +142,8 @@ std::vector<TrafficRow> stage::collectTraffic(const Report &report) {
     for (const TrafficReport &traffic : stage.traffic)
       if (llvm::none_of(kinds, [&](const TrafficReport *other) { return isAlike(*other, traffic); }))
         kinds.push_back(&traffic);
+  // Further stages have kinds that those before have not.
+  llvm::stable_sort(kinds, [](const TrafficReport *a, const TrafficReport *b) { return a->phase < b->phase; });
   std::vector<TrafficRow> rows;
   for (const TrafficReport *kind : kinds)
     for (const StageReport &stage : report.stages)

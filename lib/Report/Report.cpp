@@ -284,8 +284,9 @@ private:
 
   void describeSubject(TrafficReport &traffic, const Value &value, PhaseKind phase) const {
     traffic.subject = subjects.find(value);
-    traffic.phase = describePhase(graph, phase);
-    traffic.type = getSentType(value);
+    traffic.phase = isBackward(phase) ? PhaseKind::Backward : phase;
+    traffic.phaseName = describePhase(graph, phase);
+    traffic.types = describeTypes(&value);
   }
 
   /// Some ranks of a stage may send more messages than others.
@@ -340,6 +341,7 @@ private:
       kind.axes.emplace_back(axis);
     kind.axisNames = subjects.listAxisNames(op);
     describeSubject(kind, *op.getOperand(0), op.getBlock()->getPhase());
+    kind.types = describeTypes(op.getOperands());
     return kind;
   }
 

@@ -9,7 +9,7 @@ namespace stage {
 
 /// Adds to the report of inference, all else of which is there, what its phases take and its caches hold.
 void addPhases(Report &report, DiagnosticEngine &diags);
-/// `forward`, which of inference is `prefill`.
+/// `forward`, which of inference is `prefill`; `backward` of its halves, too, into which schedules split some units.
 llvm::StringRef describePhase(const Graph &graph, PhaseKind kind);
 /// `8 of prefill, 4,000 of decode`.
 std::string describeUnits(const Report &report);

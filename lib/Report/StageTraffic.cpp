@@ -48,7 +48,7 @@ void stage::addTo(SizesByEnvironment &sums, unsigned environment, Size size, int
 bool stage::isAlike(const TrafficReport &a, const TrafficReport &b) {
   return a.kind == b.kind && a.isSend == b.isSend && a.axes == b.axes && a.groupSize == b.groupSize &&
          a.toPart == b.toPart && a.stages == b.stages && a.subject == b.subject && a.phase == b.phase &&
-         a.type == b.type && a.axisNames == b.axisNames;
+         a.types == b.types && a.axisNames == b.axisNames;
 }
 
 StageTraffic::Sum &StageTraffic::find(const TrafficReport &kind) {

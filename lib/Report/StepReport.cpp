@@ -160,7 +160,7 @@ static std::vector<WaitRow> listWaits(const StageTime &stage, const Subjects &su
       row.axes = subjects.listAxisNames(*own.op);
       row.subject = getName(subjects.find(carried)).str();
       row.phase = describePhase(*stage.program->graph, own.op->getBlock()->getPhase()).str();
-      row.type = getName(getSentType(carried)).str();
+      row.type = describeTypes(own.op->getOperands());
     }
     auto known = llvm::find_if(rows, [&](const WaitRow &other) { return other.isAlike(row); });
     WaitRow &sum = known == rows.end() ? rows.emplace_back(std::move(row)) : *known;

@@ -1,6 +1,8 @@
 //===- Subjects.cpp - what the values of a graph are ----------------------===//
 #include "Subjects.h"
 #include "stage/IR/graph/Rule.h"
+#include "llvm/ADT/StringExtras.h"
+#include <set>
 
 using namespace stage;
 
@@ -22,6 +24,16 @@ llvm::StringRef stage::getName(Subject subject) {
     return "activations";
   }
   llvm_unreachable("unknown subject");
+}
+
+std::string stage::describeTypes(llvm::ArrayRef<const Value *> values) {
+  std::set<DType> types;
+  for (const Value *value : values)
+    types.insert(value->type.quantization ? value->type.quantization->type : value->type.dtype);
+  std::vector<llvm::StringRef> names;
+  for (DType type : types)
+    names.push_back(getName(type));
+  return llvm::join(names, ", ");
 }
 
 /// Calls `f` for what a value is another name of at the borders of repeats: of a carried value the initial one and the
@@ -64,15 +76,21 @@ Subjects::Subjects(Graph &graph) : graph(graph), slots(graph) {
 }
 
 bool Subjects::isOfState(const Op &op) const {
-  return op.getNumOperands() && llvm::all_of(op.getOperands(), [&](const Value *operand) {
-           return isState(*operand) || (operand->getOp() && operand->getOp()->kind == OpKind::Constant);
-         });
+  auto isKnown = [&](const Value *operand) { return isState(*operand); };
+  auto isNumber = [](const Value *operand) { return operand->getOp() && operand->getOp()->kind == OpKind::Constant; };
+  return llvm::any_of(op.getOperands(), isKnown) &&
+         llvm::all_of(op.getOperands(), [&](const Value *operand) { return isKnown(operand) || isNumber(operand); });
+}
+
+bool Subjects::handsOnGradients(const Op &op) const {
+  return op.origin ? isOfState(*op.origin) : op.def->isSum || op.def->isElementwise || op.def->isView;
 }
 
 void Subjects::followState() {
   graph.walk([&](Op &op) {
     bool isState = op.kind == OpKind::Param || op.kind == OpKind::Buffer || op.kind == OpKind::Update;
-    bool isMade = (op.kind == OpKind::Compute || op.kind == OpKind::Join) && isOfState(op);
+    bool isGradient = op.origin && !op.isRecomputed; // x * w has a gradient that is made of w and numbers
+    bool isMade = (op.kind == OpKind::Compute || op.kind == OpKind::Join) && !isGradient && isOfState(op);
     for (auto &result : op.getResults())
       if (isState || isMade)
         known[result.get()] = Subject::Parameters;
@@ -112,9 +130,8 @@ void Subjects::followGradients() {
       mark(getMoved(*value), subject);
     if (op->kind == OpKind::Accumulate)
       mark(op->getOperand(0), subject);
-    // Sums and casts of gradients, and the gradient of a cast of the parameter: not the op that makes the gradient.
-    bool makesGradient = op->origin && !isOfState(*op->origin);
-    if (op->kind == OpKind::Join || (op->kind == OpKind::Compute && !makesGradient))
+    // Sums, casts and views of gradients, and the gradient of a cast of the parameter: not what makes the gradient.
+    if (op->kind == OpKind::Join || (op->kind == OpKind::Compute && handsOnGradients(*op)))
       for (const Value *operand : op->getOperands())
         mark(operand, subject);
   }
@@ -139,13 +156,20 @@ void Subjects::followLoss() {
       for (const Value *operand : op->getOperands())
         mark(operand);
   }
-  // What a parameter takes part in is still the model's.
+  // What a parameter takes part in is still the model's, and so is what an op keeps beside a result that is.
   Graph::walk(graph.getForward(), [&](Op &op) {
-    bool isModel = hasParameter(op) || (isMove(op.kind) && reaching.contains(op.getOperand(0)));
+    auto isReaching = [&](const auto &result) { return reaching.contains(result.get()); };
+    bool isModel = hasParameter(op) || (isMove(op.kind) && reaching.contains(op.getOperand(0))) ||
+                   (op.kind == OpKind::Compute && llvm::any_of(op.getResults(), isReaching));
     for (auto &result : op.getResults())
       if (isModel)
         reaching.insert(result.get());
   });
+  // The loss itself, also of an op with a parameter.
+  const Op *end = graph.getForward().getTerminator();
+  const Value *loss = end && end->getNumOperands() ? end->getOperand(0) : nullptr;
+  for (; loss; loss = loss->getOp() && isMove(loss->getOp()->kind) ? getMoved(*loss) : nullptr)
+    reaching.erase(loss);
 }
 
 Subject Subjects::find(const Value &value) const {
@@ -155,7 +179,8 @@ Subject Subjects::find(const Value &value) const {
   bool isForward = forward.getBlock() && forward.getBlock()->getPhase() == PhaseKind::Forward;
   if (graph.training && isForward && !reaching.contains(&forward))
     return Subject::Loss;
-  return slots.hasSlots(value) ? Subject::Tokens : Subject::Activations;
+  bool isId = !isFloat(value.type.dtype); // of tokens, or where they go
+  return isId || isOfExperts(value) ? Subject::Tokens : Subject::Activations;
 }
 
 bool Subjects::isOfExperts(const Value &value) const {

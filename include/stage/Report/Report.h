@@ -41,8 +41,9 @@ struct TrafficReport {
   AxisList axes;
   std::vector<std::string> axisNames; ///< As dense layers or experts call them, whichever the subject is of.
   Subject subject = Subject::Activations;
-  llvm::StringRef phase;   ///< As people call it: `backward`, of inference `prefill`.
-  DType type = DType::F32; ///< In which it is sent.
+  PhaseKind phase = PhaseKind::Forward; ///< Of the halves of backward: backward.
+  llvm::StringRef phaseName;            ///< As people call it: `backward`, of inference `prefill`.
+  std::string types;                    ///< In which it is sent: `bf16`, of a bucket of parameters `bf16, f32`.
   /// Of groups across stages that not all take part in: those that do.
   llvm::SmallVector<unsigned, 2> stages;
   int64_t groupSize = 2;

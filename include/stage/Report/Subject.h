@@ -23,16 +23,11 @@ enum class Subject : uint8_t {
   GradientNorm, ///< Sums of squares of gradients, by which updates are scaled.
   Caches,       ///< What inference keeps for further positions.
   Loss,         ///< What is computed of the last result that a parameter took part in, and losses beside the way.
-  Tokens,       ///< In slots of experts, there and back, forward and backward.
+  Tokens,       ///< In slots of experts, there and back, forward and backward; and ids, as those that are sampled.
   Activations,  ///< All else, and the gradients of all else.
 };
 /// `tokens`, `gradient norm`.
 llvm::StringRef getName(Subject subject);
-
-/// The element type in which a value is sent: of a quantized one that of its elements.
-inline DType getSentType(const Value &value) {
-  return value.type.quantization ? value.type.quantization->type : value.type.dtype;
-}
 
 } // namespace stage
 

@@ -112,7 +112,7 @@ def check_stages(B, S, made, k, share, batches, where="last", samples=False):
     parameters[home] += draft_words + DRAFT["D"] + weights(**DRAFT)
     kept[home] += caches(**DRAFT)
     sends = [[one for one in stage["communication"] if one["operation"] == "send"] for stage in stages]
-    found = [[one["parameters_per_rank"] for one in stages], [one["memory"]["caches"] for one in stages], [[one[0]["count"], one[0]["bytes"]] if one else [] for one in sends]]
+    found = [[one["parameters_per_rank"] for one in stages], [one["memory"]["caches"] for one in stages], [[sum(row[of] for row in rows) for of in ("count", "bytes")] if rows else [] for rows in sends]]
     expected = [parameters, kept, sent]
     # Behind each step of a batch stand the proposals that go on from it.
     number, order = iter(range(10**6)), []

@@ -171,7 +171,10 @@ def main():
                 times["all_reduce"] = 2 * L // pp + (number == 0)
             if number + 1 < pp:  # what comes out of its last layer
                 times["send"] = 1
-            found = {entry["operation"]: (entry["count"], entry["bytes"]) for entry in stage["communication"] if entry["operation"] != "recv"}
+            found = {}
+            for entry in stage["communication"]:  # of a chunk and of steps apart
+                before = found.get(entry["operation"], (0, 0))
+                found[entry["operation"]] = (before[0] + entry["count"], before[1] + entry["bytes"])
             copies = {}
             for kind, moved in [("store", "stored"), ("load", "loaded")]:
                 of = [min(part["tokens"], W if model == "mistral" else 1000) for iteration in chosen for part in iteration.get(moved, [])]

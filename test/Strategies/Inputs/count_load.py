@@ -75,11 +75,13 @@ assert received == DP * EP * L * 4 * STEPS  # to the experts and back, forward a
 # All ranks together compute what they would if all experts were equally busy.
 assert sum(products) == 3 * 3 * 2 * DP * EP * choices * D * FE * L * STEPS
 stage, = report["stages"]
-traffic, = (entry for entry in stage["communication"] if entry["operation"] == "all_to_all")
+rows = [entry for entry in stage["communication"] if entry["operation"] == "all_to_all"]
+assert [(row["subject"], row["phase"]) for row in rows] == [("tokens", "forward"), ("tokens", "backward")]
+assert rows[0]["bytes"] == rows[1]["bytes"]
 expected = [2 * D * BYTES * STEPS * sum(choices + of_layer[e] for of_layer in slots) for e in range(EP)]
 assert expected == sent
-assert (traffic["bytes"], traffic.get("least_bytes", traffic["bytes"])) == (max(sent), min(sent))
-assert traffic["agreed_bytes"] == 4 * D * BYTES * STEPS * sum(max(choices, *of_layer) for of_layer in slots)
+assert (sum(row["bytes"] for row in rows), sum(row.get("least_bytes", row["bytes"]) for row in rows)) == (max(sent), min(sent))
+assert sum(row["agreed_bytes"] for row in rows) == 4 * D * BYTES * STEPS * sum(max(choices, *of_layer) for of_layer in slots)
 busy = [sum(of_layer[e] for of_layer in slots) for e in range(EP)]
 most, all_of_them = stage["most_expert_flops"], stage["expert_flops"]
 assert most * DP * sum(busy) == all_of_them * max(busy), (most, all_of_them, busy)
