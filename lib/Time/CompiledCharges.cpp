@@ -102,7 +102,10 @@ void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit
       run.entries.push_back({Kind::Wait, 0, 0, 0, run.causes[task], std::nullopt, begin});
     else if (begin > *free)
       wait(run.causes[task], *free, begin);
-    add(Kind::Compute, unsigned(TimeAccounts::getAccount(facts)), 0, unit.durations[task]);
+    if (facts.isWait)
+      add(Kind::Charge, unit.facts[task], 0, unit.durations[task]);
+    else
+      add(Kind::Compute, unsigned(TimeAccounts::getAccount(facts)), 0, unit.durations[task]);
     free = unit.getEnd(run, task);
   }
   run.free = free;

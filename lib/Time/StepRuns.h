@@ -29,6 +29,7 @@ struct TaskFacts {
   bool isOptimizer = false;
   bool isKernel = false; ///< Compute of the device.
   bool isTaxed = false;  ///< The same, on the main stream.
+  bool isWait = false;   ///< Compute that stands behind a send and takes as long.
   uint64_t bytes = 0;    ///< Of what communicates.
   GroupPlace place = 1;
 
@@ -37,7 +38,7 @@ struct TaskFacts {
   TaskFacts(const Task &task, const GroupPlace &place)
       : kind(task.kind), op(task.op), work(task.work ? task.work->kind : WorkKind::Elementwise),
         isOptimizer(task.work && task.work->isOptimizer), isKernel(task.kind == TaskKind::Compute && !task.runsOnHost),
-        isTaxed(isKernel && task.stream == 0), bytes(task.bytes.resolve({})), place(place) {}
+        isTaxed(isKernel && task.stream == 0), isWait(task.isWait), bytes(task.bytes.resolve({})), place(place) {}
 };
 
 /// When a task ran.

@@ -11,7 +11,9 @@ TimeAccount TimeAccounts::getAccount(const TaskFacts &facts) {
 }
 
 std::optional<unsigned> TimeAccounts::findRow(const TaskFacts &facts) {
-  if (facts.kind != TaskKind::Collective && facts.kind != TaskKind::Send && facts.kind != TaskKind::Receive)
+  bool communicates =
+      facts.kind == TaskKind::Collective || facts.kind == TaskKind::Send || facts.kind == TaskKind::Receive;
+  if (!communicates && !facts.isWait)
     return std::nullopt;
   auto [it, isNew] = rows.try_emplace(facts.op, unsigned(time.communication.size()));
   if (isNew)

@@ -21,7 +21,8 @@ static StageTime findAccounts(const MachinePricer &pricer, unsigned number, Tick
   Ticks free = 0; // of the compute stream
   for (size_t id = 0; id < runs.size(); ++id) {
     const PricedTask &run = runs[id];
-    if (std::optional<unsigned> row = run.kind == TaskKind::Receive ? std::nullopt : accounts.findRow(run)) {
+    if (std::optional<unsigned> row =
+            run.kind == TaskKind::Receive || run.isWait ? std::nullopt : accounts.findRow(run)) {
       ++accounts.getRow(*row).count;
       accounts.getRow(*row).taken += run.end - run.begin;
     }
@@ -32,7 +33,7 @@ static StageTime findAccounts(const MachinePricer &pricer, unsigned number, Tick
     Surcharge more = pricer.getSurcharge(number, id);
     accounts.get(TimeAccount::Host) += more.launch;
     accounts.get(TimeAccount::Overlap) += more.beside;
-    accounts.get(TimeAccounts::getAccount(run)) += run.end - run.begin - more.launch - more.beside;
+    accounts.charge(run, run.end - run.begin - more.launch - more.beside);
     free = run.end;
   }
   std::vector<std::pair<Ticks, uint64_t>> behind;
@@ -93,6 +94,8 @@ static std::optional<ClassTask> findLast(const MachinePricer &pricer, Ticks step
 }
 
 static std::string describe(const PathPiece &piece) {
+  if (piece.facts.isWait)
+    return "wait of stage " + std::to_string(piece.stage) + " for its message";
   if (!piece.op)
     return "message from stage " + std::to_string(piece.stage);
   return describeOp(*piece.op);
