@@ -258,11 +258,11 @@ private:
         if (!isFirst || isReported || task.flops.isSlot() || task.bytes.isSlot())
           return;
         llvm::StringRef missing;
-        std::optional<Ticks> time =
-            machine.ofCompute(int64_t(task.flops.resolve({})), int64_t(task.bytes.resolve({})), false, missing);
+        std::optional<Ticks> time = machine.ofCompute(
+            int64_t(task.flops.resolve({})), int64_t(task.isWait ? 1 : task.bytes.resolve({})), false, missing);
         isReported = time && *time < nanosecond;
         if (isReported)
-          diags.report(task.op->loc, diag::FirstTaskTooShort) << task.name;
+          diags.report(task.op ? task.op->loc : loc, diag::FirstTaskTooShort) << task.name;
       });
       if (isReported)
         return;

@@ -60,7 +60,7 @@ NodeFields stage::encode(const Task &task) {
     node.numOps = task.flops;
     node.otherOps = task.otherFlops;
     node.recomputedOps = task.recomputedFlops;
-    node.tensorSize = task.bytes;
+    node.tensorSize = task.isWait ? 1 : task.bytes;
     return node;
   }
   node.commSize = task.bytes;

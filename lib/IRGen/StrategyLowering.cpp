@@ -513,7 +513,7 @@ private:
     info.chunks = bound->schedule.chunks;
     info.split = bound->split;
     info.balance = bound->balance;
-    info.sendsEarly = bound->sendsEarly;
+    info.send = bound->send;
     for (const auto &[name, virtualStage] : bound->placements)
       info.placements.push_back({name.name.str(), unsigned(virtualStage), name.loc()});
     info.units = bound->schedule.units; // of training

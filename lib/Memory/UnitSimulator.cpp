@@ -309,6 +309,8 @@ void UnitSimulator::visitSend(const ProgramItem &item, unsigned, IterationValue 
   addNode(nullptr);
   if (std::optional<unsigned> tensor = names.find(value))
     access(*tensor, /*isWrite=*/false);
+  if (item.isBlocking)
+    addNode(nullptr); // the wait, which accesses nothing
 }
 
 /// Vectors that grow would take twice as much.
@@ -321,7 +323,7 @@ void UnitSimulator::reserve(const UnitChain &chain) {
       numAccesses += times * (op.getNumOperands() + op.getNumResults());
     });
     for (const ProgramItem &item : unit->items) {
-      numNodes += item.values.size();
+      numNodes += item.getNumMessageNodes();
       numTensors += item.values.size();
       numAccesses += item.values.size();
     }

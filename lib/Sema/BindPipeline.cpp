@@ -58,18 +58,28 @@ static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPi
   return true;
 }
 
-/// `send = early`, `send = at_end`
+/// `send = early`, `send = at_end`, and `messages = blocking`, `messages = free`: the usual word, or the other one,
+/// which is a mode.
 static bool bindSend(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPipeline &pipeline) {
   std::optional<CTValue> value = evaluator.evaluate(entry.value, *pipeline.env);
   if (!value)
     return false;
+  DiagnosticEngine &diags = evaluator.getDiags();
+  bool isOfMessages = entry.name.name == messagesWord;
   StringRef word = value->getKind() == CTValue::Kind::Word ? value->getText() : "";
-  pipeline.sendsEarly = word == earlyWord;
-  if (pipeline.sendsEarly || word == atEndWord)
+  if (word == (isOfMessages ? freeWord : atEndWord))
     return true;
-  evaluator.getDiags().report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
-      << "'at_end' or 'early'" << evaluator.format(*value);
-  return false;
+  if (word != (isOfMessages ? blockingWord : earlyWord)) {
+    diags.report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
+        << (isOfMessages ? "'free' or 'blocking'" : "'at_end' or 'early'") << evaluator.format(*value);
+    return false;
+  }
+  if (pipeline.send != MessageMode::AtEnd) {
+    diags.report(entry.value->loc(), diag::EarlyMessagesBlock).range(entry.value->range);
+    return false;
+  }
+  pipeline.send = isOfMessages ? MessageMode::Blocking : MessageMode::Early;
+  return true;
 }
 
 /// `place embed = first;`, `place gf, head = last;`, or with the name of a number.
@@ -112,7 +122,7 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
       continue; // `place`: once the virtual stages are known
     if (entry->name.name == "schedule")
       scheduleEntry = entry;
-    else if (!(entry->name.name == sendWord ? bindSend : bindSplit)(evaluator, *entry, pipeline))
+    else if (!(entry->name.name == "split" ? bindSplit : bindSend)(evaluator, *entry, pipeline))
       return false;
   }
   if (!scheduleEntry) {

@@ -192,7 +192,7 @@ void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
 }
 
 void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
-  static const Candidate pipelineEntries[] = {{"schedule", {}}, {"send", {}}, {"split", {}}};
+  static const Candidate pipelineEntries[] = {{"messages", {}}, {"schedule", {}}, {"send", {}}, {"split", {}}};
   static const Candidate partitionEntries[] = {{"again", {}}, {"keep", {}}, {"prefetch", {}}};
   static const Candidate recomputeEntries[] = {{"whole", {}}, {"first", {}}, {"group", {}}};
   static const Candidate offloadEntries[] = {{"first", {}}};

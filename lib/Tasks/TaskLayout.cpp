@@ -109,10 +109,10 @@ TaskLayout::TaskLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
         cacheRecvs[{item.values.front(), item.channel->iteration}] = number;
       for (unsigned i = 0; i < item.values.size() && !(item.channel && item.channel->isOfCache()); ++i)
         recvs.try_emplace(item.values[i], Position{number, i, 0});
-      segment.numNodes = item.values.size();
+      segment.numNodes = item.getNumMessageNodes();
       break;
     case ProgramItem::Kind::Send:
-      segment.numNodes = item.isLocal ? 0 : item.values.size();
+      segment.numNodes = item.getNumMessageNodes();
       break;
     }
     numNodes += segment.numNodes;

@@ -44,8 +44,11 @@ private:
       lowering.makeMessage(unit, number, item, slot, nextId(), suffix, sink);
   }
   void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override {
-    if (!item.isLocal)
-      lowering.makeMessage(unit, number, item, slot, nextId(), suffix, sink);
+    if (item.isLocal)
+      return;
+    lowering.makeMessage(unit, number, item, slot, nextId(), suffix, sink);
+    if (item.isBlocking)
+      lowering.makeWait(unit, item, slot, nextId(), suffix, sink);
   }
   uint64_t nextId() {
     lowering.additions.setCurrent(id);

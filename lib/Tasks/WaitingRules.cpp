@@ -118,13 +118,39 @@ void ClassTasks::makeMessage(const PlacedUnit &unit, unsigned number, const Prog
   if (isSend) {
     iteration = unit.layout->getSentIteration(value);
     bool readsInput = producers.find(value, unit, iteration, data);
-    finish(task, {chains[stream], graph.pipeline.sendsEarly ? std::nullopt : chains[computation],
+    finish(task, {chains[stream], graph.pipeline.send == MessageMode::Early ? std::nullopt : chains[computation],
                   readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
     chains[stream] = id;
   } else {
     finish(task, {getPosted(number)});
     arrived.push_back(id);
   }
+  if (observer)
+    observer->observeMessage(value, unit, iteration, task);
+  sink(task);
+}
+
+/// Until a message can leave its value must be there: the wait behind its send begins when the send can.
+void ClassTasks::makeWait(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id,
+                          const std::string &suffix, Sink sink) {
+  const Value *value = item.values[index];
+  Task task;
+  task.isWait = true;
+  task.id = id;
+  task.bytes = getMessageBytes(*value);
+  task.peer = TaskValue::slot(getSlot({RankSlot::Kind::Stage, 0, program.virtualStages[item.peer].first}));
+  std::string name;
+  if (options.names) {
+    name = "wait " + value->path + suffix;
+    task.name = name;
+    task.opType = "wait";
+  }
+  data.clear(); // it reads nothing
+  after = std::exchange(arrived, {});
+  int64_t iteration = unit.layout->getSentIteration(value);
+  producers.find(value, unit, iteration, after);
+  finish(task, {chains[computation]});
+  chains[computation] = id;
   if (observer)
     observer->observeMessage(value, unit, iteration, task);
   sink(task);

@@ -100,9 +100,12 @@ void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit
     else if (begin > *free)
       wait(run.causes[task], *free, begin);
     Surcharge more = run.charges->getSurcharge(task);
-    for (auto [account, ticks] : {std::pair(TimeAccounts::getAccount(facts), taken - more.launch - more.beside),
-                                  {TimeAccount::Host, more.launch},
-                                  {TimeAccount::Overlap, more.beside}})
+    Ticks own = taken - more.launch - more.beside;
+    if (facts.isWait && own)
+      add(Kind::Charge, unit.facts[task], 0, own);
+    else if (own)
+      add(Kind::Compute, unsigned(TimeAccounts::getAccount(facts)), 0, own);
+    for (auto [account, ticks] : {std::pair(TimeAccount::Host, more.launch), {TimeAccount::Overlap, more.beside}})
       if (ticks)
         add(Kind::Compute, unsigned(account), 0, ticks);
     free = unit.getEnd(run, task);

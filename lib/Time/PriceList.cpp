@@ -50,7 +50,7 @@ private:
 
   PriceRow describe(const Task &task, const GroupPlace &place) const {
     PriceRow row;
-    row.task = task.op ? describeOp(*task.op) : "message";
+    row.task = task.op ? describeOp(*task.op) : task.isWait ? "wait" : "message";
     uint64_t bytes = task.bytes.resolve({});
     if (task.kind == TaskKind::Compute && task.work) {
       row.isInside = machine.isInsideTables(*task.work);
@@ -58,7 +58,7 @@ private:
       return row;
     }
     row.kind = task.kind == TaskKind::Collective ? getName(task.op->kind).str()
-               : task.isMessage()                ? "message"
+               : task.isPricedAsMessage()        ? "message"
                : task.isCopy()                   ? "copy"
                                                  : "compute";
     row.shape = formatBytes(bytes);

@@ -30,6 +30,7 @@ struct TaskFacts {
   bool isOptimizer = false;
   bool isKernel = false; ///< Compute of the device.
   bool isTaxed = false;  ///< The same, on the main stream.
+  bool isWait = false; ///< Compute that stands behind a send and takes as long.
   uint32_t stream = 0;
   uint64_t bytes = 0; ///< Of what communicates.
   GroupPlace place = 1;
@@ -39,8 +40,8 @@ struct TaskFacts {
   TaskFacts(const Task &task, const GroupPlace &place)
       : kind(task.kind), op(task.op), work(task.work ? task.work->kind : WorkKind::Elementwise),
         isOptimizer(task.work && task.work->isOptimizer), isKernel(task.kind == TaskKind::Compute && !task.runsOnHost),
-        isTaxed(isKernel && task.stream == 0), stream(uint32_t(task.stream)), bytes(task.bytes.resolve({})),
-        place(place) {}
+        isTaxed(isKernel && task.stream == 0), isWait(task.isWait), stream(uint32_t(task.stream)),
+        bytes(task.bytes.resolve({})), place(place) {}
 };
 
 /// When a task ran.

@@ -19,6 +19,10 @@ std::optional<Ticks> stage::findDuration(const Task &task, const Machine &machin
   int64_t bytes = int64_t(task.bytes.resolve({}));
   switch (task.kind) {
   case TaskKind::Compute:
+    if (task.isWait && machine.isDeclared())
+      return machine.ofMessage(bytes, place, missing);
+    if (task.isWait) // what rates alone make of its node
+      return machine.ofCompute(1, 1, task.runsOnHost, missing);
     if (task.work)
       return machine.ofWork(*task.work, missing);
     return machine.ofCompute(int64_t(task.flops.resolve({})), bytes, task.runsOnHost, missing);

@@ -129,8 +129,8 @@ StageTime StepTimeline::visit(unsigned classNumber, RunSink runs, WaitSink waits
       return;
     while (unit + 1 < units.size() && units[unit + 1].base <= id)
       ++unit;
-    runs({getLane(*run.facts), run.facts->kind, run.facts->op, TimeAccounts::getAccount(*run.facts), unit, run.begin,
-          run.end, run.more});
+    TimeAccount account = run.facts->isWait ? TimeAccount::Bubble : TimeAccounts::getAccount(*run.facts);
+    runs({getLane(*run.facts), run.facts->kind, run.facts->op, account, unit, run.begin, run.end, run.more});
   });
   StageTime time = accounts.take();
   time.program = &getProgram(classNumber);

@@ -198,7 +198,7 @@ unsigned StepWalk::findMeeting(const ClassWalk &walk, const Task &task) {
 
 /// Where the ranks that communicate lie, on the rank that stands for the class. `number`: the meeting of a collective.
 GroupPlace StepWalk::findPlace(const ClassWalk &walk, const Task &task, unsigned number) const {
-  if (task.isMessage())
+  if (task.isPricedAsMessage())
     return machine.findPlace(
         {int64_t(walk.part.program.firstRank) + walk.rank, int64_t(task.peer.resolve(walk.slots))});
   if (task.kind != TaskKind::Collective)

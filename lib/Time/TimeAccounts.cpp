@@ -11,7 +11,9 @@ TimeAccount TimeAccounts::getAccount(const TaskFacts &facts) {
 }
 
 std::optional<unsigned> TimeAccounts::findRow(const TaskFacts &facts) {
-  if (facts.kind != TaskKind::Collective && facts.kind != TaskKind::Send && facts.kind != TaskKind::Receive)
+  bool communicates =
+      facts.kind == TaskKind::Collective || facts.kind == TaskKind::Send || facts.kind == TaskKind::Receive;
+  if (!communicates && !facts.isWait)
     return std::nullopt;
   auto [it, isNew] = rows.try_emplace(facts.op, unsigned(time.communication.size()));
   if (isNew)
@@ -70,7 +72,8 @@ void TimeAccounts::chargeAll(uint64_t numTasks, Ticks step, llvm::function_ref<v
     TaskRun run = runs.getRun({number, id});
     see(id, run);
     const TaskFacts &facts = *run.facts;
-    if (std::optional<unsigned> row = facts.kind == TaskKind::Receive ? std::nullopt : findRow(facts)) {
+    bool isCounted = facts.kind != TaskKind::Receive && !facts.isWait;
+    if (std::optional<unsigned> row = isCounted ? findRow(facts) : std::nullopt) {
       ++getRow(*row).count;
       getRow(*row).taken += run.end - run.begin;
     }
@@ -80,7 +83,7 @@ void TimeAccounts::chargeAll(uint64_t numTasks, Ticks step, llvm::function_ref<v
       wait(run.cause, free, run.begin);
     get(TimeAccount::Host) += run.more.launch;
     get(TimeAccount::Overlap) += run.more.beside;
-    get(getAccount(facts)) += run.end - run.begin - run.more.launch - run.more.beside;
+    charge(facts, run.end - run.begin - run.more.launch - run.more.beside);
     free = run.end;
   }
   std::vector<std::pair<Ticks, uint64_t>> behind;

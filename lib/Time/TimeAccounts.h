@@ -21,17 +21,17 @@ public:
       : runs(runs), number(classNumber), waits(std::move(waits)) {}
 
   Ticks &get(TimeAccount account) { return time.accounts[unsigned(account)]; }
-  /// Of compute on the device.
+  /// Of compute on the device that is no wait.
   static TimeAccount getAccount(const TaskFacts &facts);
   /// The number of the row of a collective, of a permute's receive or send, or of a message, which is new if no task
-  /// has had it; nothing for what computes or copies.
+  /// has had it; nothing for what computes or copies. A wait behind a message has the row of messages.
   std::optional<unsigned> findRow(const TaskFacts &facts);
   CommunicationTime &getRow(unsigned row) { return time.communication[row]; }
 
   /// The compute stream has waited from `begin` to `end` for a task of the class, which ended then. While that one
   /// waited for another one, that is what was waited for.
   void wait(std::optional<ClassTask> cause, Ticks begin, Ticks end);
-  /// So many ticks of waiting are for a task. Returns their account.
+  /// So many ticks of waiting are for a task. Behind a blocking message they are for the message. Returns their account.
   TimeAccount charge(const TaskFacts &facts, Ticks ticks);
   /// Behind the last compute task, which ended at `free`: of what still runs the rank waits for the next that ends.
   /// `later`: ends and ids of what ends behind it, in any order.

@@ -67,6 +67,8 @@ static std::optional<ClassTask> findLast(const MachinePricer &pricer, Ticks step
 }
 
 static std::string describe(const PathPiece &piece) {
+  if (piece.facts.isWait)
+    return "wait of stage " + std::to_string(piece.stage) + " for its message";
   if (!piece.op)
     return "message from stage " + std::to_string(piece.stage);
   return describeOp(*piece.op);

@@ -127,10 +127,10 @@ void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
 
 std::optional<uint32_t> UnitCompiler::findFacts(const Task &task, const GroupPlace &place) {
   unsigned environment = tasks.getEnvironment();
-  auto [known, isNew] =
-      factNumbers.try_emplace({task.op, unsigned(task.kind), environment, task.isMessage() ? task.bytes.resolve({}) : 0,
-                               task.isMessage() ? task.peer.resolve(slots) : 0},
-                              uint32_t(facts.size()));
+  auto [known, isNew] = factNumbers.try_emplace({task.op, unsigned(task.kind), environment,
+                                                 task.isPricedAsMessage() ? task.bytes.resolve({}) : 0,
+                                                 task.isPricedAsMessage() ? task.peer.resolve(slots) : 0},
+                                                uint32_t(facts.size()));
   if (!isNew)
     return known->second;
   Ticks duration = 0;
@@ -183,6 +183,9 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
     sample.isPermute = slot.kind == RankSlot::Kind::Neighbour;
     sample.tag = task.tag.resolve({}) - (sample.isPermute ? firstPermute : 0);
     place = connections.machine.findPlace({int64_t(connections.program.firstRank) + rank, peer});
+  } else if (task.isWait) {
+    place = connections.machine.findPlace(
+        {int64_t(connections.program.firstRank) + rank, int64_t(task.peer.resolve(slots))});
   }
   std::optional<uint32_t> number = findFacts(task, place);
   if (!number)

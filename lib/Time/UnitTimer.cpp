@@ -115,6 +115,7 @@ bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, const Gr
     kept.kind = task.kind;
     kept.op = task.op;
     kept.runsOnHost = task.runsOnHost;
+    kept.isWait = task.isWait;
     kept.flops = task.flops;
     kept.bytes = task.bytes;
     prices.push_back({kept, place, classNumber, lane, waiting.unit});

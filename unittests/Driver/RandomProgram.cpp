@@ -113,6 +113,10 @@ public:
     if (random.chance(10))
       lines.insert(lines.begin() + endOfRules,
                    random.chance(50) ? "  offload optimizer to host;" : "  offload parameters to host;");
+    if (random.chance(60))
+      for (std::string &line : lines)
+        if (llvm::StringRef(line).startswith("  pipeline layers over "))
+          line.insert(line.rfind('}'), "messages = blocking; ");
     return std::move(lines);
   }
 

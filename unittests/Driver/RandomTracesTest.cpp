@@ -25,6 +25,7 @@
 #include "stage/Time/TimeReport.h"
 #include "stage/Trace/Timeline.h"
 #include "stage/Trace/TraceReader.h"
+#include "stage/Trace/Verify.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
@@ -204,6 +205,7 @@ protected:
     emit.force = true;
     emit.durations = durations.get();
     EXPECT_TRUE(emitTraces(*c->program, emit, c->diags)) << messages.str();
+    EXPECT_TRUE(verifyTraces(path("timed"), VerifyOptions(), llvm::nulls(), c->diags)) << messages.str();
     std::string ofTraces, ofProgram;
     llvm::raw_string_ostream traces(ofTraces), program(ofProgram);
     EXPECT_TRUE(printTimeline(path("timed"), TimelineOptions(), traces, c->diags)) << messages.str();
@@ -354,7 +356,7 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
     bool isRecomputed = false, isSeparate = false;
     for (int64_t rank = 0; rank < report.ranks; ++rank)
       for (const Node &node : readTrace(rank)) {
-        if (node.type != ChakraProtoMsg::COMP_NODE)
+        if (node.type != ChakraProtoMsg::COMP_NODE || node.opType == "wait")
           continue;
         auto type = types.find(node.opType), variant = variants.find(node.opType);
         bool isType = type != types.end() && type->second.isOneClass;
@@ -398,7 +400,8 @@ class Tracker {
 public:
   explicit Tracker(std::vector<Node> given) {
     auto isMessage = [](const Node &node) {
-      return node.type == ChakraProtoMsg::COMM_SEND_NODE || node.type == ChakraProtoMsg::COMM_RECV_NODE;
+      return node.type == ChakraProtoMsg::COMM_SEND_NODE || node.type == ChakraProtoMsg::COMM_RECV_NODE ||
+             node.opType == "wait";
     };
     std::set<std::string> working;
     for (const Node &node : given)
@@ -484,8 +487,11 @@ private:
 };
 
 TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
-  unsigned numSlow = 0;
+  unsigned numSlow = 0, numBlocking = 0;
   forEachJob(500, [&] {
+    for (const StageProgram &stage : c->program->stages)
+      numBlocking +=
+          llvm::any_of(stage.templates.front().items, [](const ProgramItem &item) { return item.isBlocking; });
     for (int64_t rank = 0; rank < report.ranks; ++rank) {
       // The pipeline's axis may be anywhere in the mesh.
       const Mesh &mesh = c->graph->mesh;
@@ -512,6 +518,7 @@ TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
     ++numSlow;
   });
   EXPECT_GT(numSlow, 100u);
+  EXPECT_GT(numBlocking, 30u) << "stages whose messages block";
 }
 
 } // namespace

@@ -108,6 +108,34 @@ TEST_F(WaitingRulesTest, W3Messages) {
   EXPECT_EQ(receiver[1], "layers.1.u F3 <- |, layers.1.y F2, recv x F3");
   EXPECT_EQ(receiver[2], "layers.1.y F3 <-, recv x F3, layers.1.u F3 |");
   EXPECT_EQ(list(pipeline("")).back(), "send y F3 <-, layers.0.y F3 |, send y F2");
+  // A blocking message is followed by a wait, which the next unit is behind, as is the receive that is posted then.
+  Lines sender = list(pipeline("    send blocking;\n"));
+  ASSERT_EQ(sender.size(), 4u);
+  EXPECT_EQ(sender[0], "layers.0.u F3 <- |, wait y F2");
+  EXPECT_EQ(sender[2], "send y F3 <-, layers.0.y F3 |, send y F2");
+  EXPECT_EQ(sender[3], "wait y F3 <- |, layers.0.y F3");
+  EXPECT_EQ(list(pipeline("    send blocking;\n"), 1).size(), 3u); // the last stage sends nothing
+}
+
+TEST_F(WaitingRulesTest, W3WaitsForWhatIsSent) {
+  // What a collective makes is sent when that has ended, and so the wait begins, but never behind a send. The second
+  // message of a unit leaves behind the first wait.
+  std::string source = pipeline("    send blocking;\n");
+  auto replace = [&](llvm::StringRef from, llvm::StringRef to) {
+    size_t at = source.find(from.str());
+    ASSERT_NE(at, std::string::npos);
+    source.replace(at, from.size(), to.str());
+  };
+  replace("mesh (pp = 2)", "mesh (pp = 2, a = 2)");
+  replace("dim N;", "passes insert-communication;\n  dim N;");
+  replace("op twice(x", "op sum(x: [m], y: [n]) -> (result: [n] = sum[m](x[m] * y[n]));\n  op twice(x");
+  replace("      %y = scale(%x, %u) : f32[N] {_};\n", "      %q = param : f32[N] {a};\n"
+                                                      "      %p = sum(%q, %x) [m over a] : f32[N] {_} partial(a);\n"
+                                                      "      %y = all_reduce(%p) over a : f32[N] {_};\n");
+  Lines sender = list(source);
+  ASSERT_FALSE(sender.empty());
+  EXPECT_EQ(sender[sender.size() - 2], "send y F3 <-, layers.0.y all_reduce F3 |, layers.0.p F3");
+  EXPECT_EQ(sender.back(), "wait y F3 <- |, layers.0.p F3, layers.0.y all_reduce F3");
 }
 
 TEST_F(WaitingRulesTest, W4Posts) {

@@ -25,6 +25,7 @@
 #ifndef STAGE_SEMA_JOB_H
 #define STAGE_SEMA_JOB_H
 
+#include "stage/Schedule/MessageMode.h"
 #include "stage/Schedule/PackedUnit.h"
 #include "stage/Sema/BoundMachine.h"
 #include "stage/Sema/BoundRuntime.h"
@@ -105,8 +106,8 @@ struct BoundPipeline {
   BoundSchedule schedule; ///< For the axis's size and the job's microbatches.
   /// `split = [3, 4, 4]`: iterations per virtual stage; empty: evenly, or as `balance` says.
   std::vector<int64_t> split;
-  Balance balance = Balance::None; ///< `split = balanced(flops)`.
-  bool sendsEarly = false;         ///< `send = early`
+  Balance balance = Balance::None;       ///< `split = balanced(flops)`.
+  MessageMode send = MessageMode::AtEnd; ///< `send = early`, or `messages = blocking`.
   /// `place head = last;`: names, and their virtual stage.
   std::vector<std::pair<ast::Ident, int64_t>> placements;
   SMRange splitRange;

@@ -11,6 +11,8 @@
 //       made the tensor.
 //   W3  Messages. The first compute task of a unit waits for all receives of the unit. A send waits for the last
 //       compute task of its unit, and with `send = early` for what it sends alone. No compute task waits for a send.
+//       With `messages = blocking` a wait follows each send, a compute task that takes as long. It waits for what the
+//       send sends, and not for the send.
 //   W4  Posts. A receive waits for the last compute task before the unit in which it is posted (stage/Walk/Arrivals.h).
 //   W5  Inputs. A task that reads an input of its unit waits for the first task of the unit that loads it (Arrivals).
 //   W6  Brought on time. A fetch, a copy of a cache, and a gather of parameters from flat storage wait for the compute
@@ -100,7 +102,7 @@ public:
   /// A task of an op, and the units whose inputs are loaded beside it.
   virtual void observeOp(const Op &op, const PlacedUnit &unit, int64_t iteration, const Task &task,
                          llvm::ArrayRef<const PlacedUnit *> loaded) = 0;
-  /// A task that sends or receives a value.
+  /// A task that sends or receives a value, or waits behind a send of it.
   virtual void observeMessage(const Value *value, const PlacedUnit &unit, int64_t iteration, const Task &task) = 0;
 };
 
@@ -268,6 +270,8 @@ private:
               const std::string &suffix, Sink sink);
   void makeMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
                    const std::string &suffix, Sink sink);
+  void makeWait(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id, const std::string &suffix,
+                Sink sink);
   void makeCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id,
                         const std::string &suffix, Sink sink);
   void makePermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,

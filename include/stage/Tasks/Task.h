@@ -48,7 +48,7 @@ enum class TaskKind : uint8_t {
 struct Task {
   TaskKind kind = TaskKind::Compute;
   uint64_t id = 0; ///< Dense, in the order of the program: what a task waits for has smaller ids.
-  /// Null for what stages and parts send each other.
+  /// Null for what stages and parts send each other, and for waits.
   const Op *op = nullptr;
   llvm::StringRef name;   ///< Empty: tasks have none.
   llvm::StringRef opType; ///< What names have in common: `linear`, `all_gather`, `send`.
@@ -57,6 +57,8 @@ struct Task {
   llvm::ArrayRef<uint64_t> order; ///< Ids of those behind which it runs for other reasons, ascending.
   uint64_t stream = 0;            ///< Number of a stream that the graph declares, from 1; 0: that of its kind.
   bool runsOnHost = false;
+  /// Compute of no op, that stands behind a send to `peer` of `bytes` and takes as long. It does and touches nothing.
+  bool isWait = false;
 
   TaskValue flops = 1;           ///< Compute: at least 1.
   TaskValue otherFlops = 0;      ///< Among them, in a task of another class: those of class other.
@@ -68,10 +70,12 @@ struct Task {
   TaskValue group; ///< Collective: number of the group; 0: all ranks.
   /// Collective: per dimension of the network, whether members of the group differ there; empty: nobody says so.
   llvm::ArrayRef<uint8_t> networkDims;
-  TaskValue peer; ///< Send, Receive: a rank.
+  TaskValue peer; ///< Send, Receive, a wait: a rank.
   TaskValue tag;  ///< Of a message; of a collective: how many its group had before.
 
   bool isMessage() const { return kind == TaskKind::Send || kind == TaskKind::Receive; }
+  /// Its price is that of a message.
+  bool isPricedAsMessage() const { return isMessage() || isWait; }
   bool isCopy() const { return kind == TaskKind::Load || kind == TaskKind::Store; }
 };
 

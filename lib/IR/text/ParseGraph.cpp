@@ -628,9 +628,12 @@ bool TextParser::parsePipeline() {
         while (parsed && consume(","));
       }
     } else if (consume("send")) {
-      parsed = pipeline.sendsEarly = consume("early");
-      if (!parsed)
-        return fail("'early'");
+      pipeline.send = consume("early")      ? MessageMode::Early
+                      : consume("blocking") ? MessageMode::Blocking
+                                            : MessageMode::AtEnd;
+      if (pipeline.send == MessageMode::AtEnd)
+        return fail("'early' or 'blocking'");
+      parsed = true;
     } else if (consume("place")) {
       PipelineInfo::Placement &placement = pipeline.placements.emplace_back();
       placement.loc = token.getLoc();

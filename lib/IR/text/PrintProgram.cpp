@@ -81,6 +81,8 @@ private:
         os << " stage " << stage;
       if (program.numChunks > 1)
         os << " chunk " << chunk;
+      if (item.isBlocking)
+        os << " blocking";
       for (auto [constant, value] : item.constants) {
         os << ", %" << names.get(value) << " = ";
         printNumber(os, constant->getOp()->number);

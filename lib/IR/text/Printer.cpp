@@ -309,8 +309,8 @@ private:
     }
     if (pipeline.balance != Balance::None)
       os << "    split balanced " << getName(pipeline.balance) << ";\n";
-    if (pipeline.sendsEarly)
-      os << "    send early;\n";
+    if (pipeline.send != MessageMode::AtEnd)
+      os << "    send " << (pipeline.send == MessageMode::Early ? "early" : "blocking") << ";\n";
     for (const PipelineInfo::Placement &placement : pipeline.placements) {
       os << "    place ";
       printName(os, placement.name);

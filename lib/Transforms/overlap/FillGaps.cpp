@@ -82,8 +82,8 @@ OpWeights::Amount OpWeights::getTraffic(const Op &collective) const {
 
 OpWeights::Amount OpWeights::getSent(const Op &yield) const {
   const PipelineInfo &pipeline = graph.pipeline;
-  if (!pipeline.sendsEarly || !pipelinedLoops.contains(yield.getBlock()->getParent()->loop) || !pipeline.axis ||
-      graph.mesh[*pipeline.axis].size < 2)
+  if (pipeline.send != MessageMode::Early || !pipelinedLoops.contains(yield.getBlock()->getParent()->loop) ||
+      !pipeline.axis || graph.mesh[*pipeline.axis].size < 2)
     return 0;
   Amount bytes = 0, stages = countVirtualStages(graph);
   for (const Value *value : yield.getOperands())

@@ -239,6 +239,7 @@ private:
       ProgramItem item;
       item.kind = v == to ? ProgramItem::Kind::Recv : ProgramItem::Kind::Send;
       item.peer = v == to ? *home : to;
+      item.isBlocking = v != to && graph.pipeline.send == MessageMode::Blocking;
       item.append(token, ProgramItem::skipping);
       items.push_back(std::move(item));
     }
@@ -256,6 +257,7 @@ private:
     item.kind = message;
     item.peer = layout.getNumber(copy, peer);
     item.isLocal = layout.places[layout.getNumber(copy, v)].first == layout.places[item.peer].first;
+    item.isBlocking = !isRecv && !item.isLocal && graph.pipeline.send == MessageMode::Blocking;
     item.carrier = carrier;
     if (carrier)
       isRecv ? addReceived(item, *carrier, v) : addSent(item, *carrier, v);

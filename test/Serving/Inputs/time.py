@@ -13,7 +13,7 @@ CASES = [("plain", "plain", []), ("limps", "limps", []),
          ("swaps", "plain", ["--block=4", "--cache-blocks=9", "--preempt=swap"]),
          ("states", "states", ["--block=4", "--cache-blocks=9", "--preempt=swap", "--max-sequences=2", "--token-budget=8"]),
          ("piped swaps", "piped", ["--block=4", "--cache-blocks=18", "--preempt=swap", "--max-sequences=2", "--token-budget=8"]),
-         ("piped", "piped", ["--max-sequences=2", "--token-budget=8"]), ("sampled", "sampled", []),
+         ("piped", "piped", ["--max-sequences=2", "--token-budget=8"]), ("sampled", "sampled", []), ("blocking", "blocking", []),
          ("chunks of windows", "windows", ["--chunk=8"]), ("piped windows", "piped_windows", []), ("two units that load", "loads", ["--token-budget=40"]),
          ("few positions", "positions", []), ("shards of an odd budget", "sequences", ["--token-budget=101"])]
 

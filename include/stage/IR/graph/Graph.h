@@ -29,6 +29,7 @@
 
 #include "stage/IR/algebra/OpDef.h"
 #include "stage/IR/algebra/Types.h"
+#include "stage/Schedule/MessageMode.h"
 #include "stage/Schedule/Unit.h"
 #include "llvm/ADT/DenseMap.h"
 #include <list>
@@ -387,8 +388,7 @@ struct PipelineInfo {
     SMLoc loc;
   };
   std::vector<Placement> placements;
-  /// A message leaves as soon as its value is made, ahead of what else its unit computes; else at the end of the unit.
-  bool sendsEarly = false;
+  MessageMode send = MessageMode::AtEnd; ///< Of messages between stages.
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;
   Environments environments;          ///< Of the units.

@@ -81,11 +81,15 @@ struct ProgramItem {
   unsigned peer = 0; ///< Recv, Send: a virtual stage.
   /// Recv, Send: between chunks of one stage, which hand values on as they are. There is no message and no node.
   bool isLocal = false;
+  /// Send: behind each message the unit computes nothing for as long as it lasts, which is a node (MessageMode).
+  bool isBlocking = false;
 
   void append(Value *value, unsigned slot) {
     values.push_back(value);
     slots.push_back(slot);
   }
+  /// Recv, Send: how many nodes it has.
+  uint64_t getNumMessageNodes() const { return isLocal ? 0 : values.size() * (isBlocking ? 2 : 1); }
   /// Send: a value as the unit knows it when it is sent; `range`: the iterations of its carrier that the unit runs.
   const Value *getSent(unsigned i, const ProgramItem *range) const;
   /// Of a loop: how many iterations it runs, and number n of them, from 0, in the order in which they run.
