@@ -54,7 +54,8 @@ bool CompiledWalk::list(ClassClock &clock) {
     clock.units.add(unit, related, clock.compiler.getTasks().getUnits()[clock.units.size()].microbatch);
   }
   clock.units.shrink();
-  clock.compiler.finish();
+  if (!keepsUnits)
+    clock.compiler.finish();
   if (hasCharges) {
     UnitCharger charger(clock.compiler, clock.units, runtime);
     charger.charge();

@@ -41,6 +41,9 @@ public:
   CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime, const TaskOptions &options,
                DiagnosticEngine &diags);
 
+  /// Before run(): keeps units, so that a caller may ask getTasks() for them afterwards.
+  void keepUnits() { keepsUnits = true; }
+
   enum class Outcome : uint8_t { Done, Failed, Unsupported };
   /// Failed: after a report.
   Outcome run();
@@ -177,6 +180,7 @@ private:
   DiagnosticEngine &diags;
   const Runtime &runtime;
   const bool hasCharges; ///< Tasks may take more than alone.
+  bool keepsUnits = false;
   TaskOptions options;
   Connections connections;
   std::deque<ClassClock> clocks;

@@ -49,7 +49,9 @@ public:
 class StepTimeline::ByUnit final : public Walked {
 public:
   ByUnit(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags)
-      : program(program), walk(program, machine, runtime, diags) {}
+      : program(program), walk(program, machine, runtime, TaskOptions(), diags) {
+    walk.keepUnits();
+  }
   const StepRuns &getRuns() const override { return walk; }
   unsigned getNumClasses() const override { return walk.getNumClasses(); }
   const ClassTasks &getTasks(unsigned classNumber) const override { return walk.getTasks(classNumber); }

@@ -189,7 +189,7 @@ std::optional<Ticks> stage::findStep(llvm::ArrayRef<const Program *> parts, cons
   if (!checkTimed(parts, machine, TaskOptions(), diags))
     return std::nullopt;
   if (CompiledWalk::serves(parts)) {
-    CompiledWalk walk(*parts.front(), machine, runtime, diags);
+    CompiledWalk walk(*parts.front(), machine, runtime, TaskOptions(), diags);
     CompiledWalk::Outcome outcome = walk.run();
     if (outcome != CompiledWalk::Outcome::Unsupported)
       return outcome == CompiledWalk::Outcome::Done ? std::optional(walk.getStep()) : std::nullopt;
