@@ -64,7 +64,7 @@ bool Session::load(llvm::function_ref<bool(sema::Program &)> read) {
   if (files)
     return true;
   auto program = std::make_unique<sema::Program>(
-      *ast, diags, sema::ProgramOptions{options.stdlibDir, options.includeDirs, options.cache});
+      *ast, diags, sema::ProgramOptions{options.stdlibDir, options.includeDirs, options.libraries, options.cache});
   // Every name is known before anything is evaluated.
   if (!read(*program) || diags.hasErrors() || !sema::checkNames(*program))
     return false;

@@ -196,6 +196,10 @@ static void readJobs(DriverOptions &options, DiagnosticEngine &diags) {
     if (choice.name.empty() || llvm::is_contained(choice.values, ""))
       diags.report(SMLoc(), diag::BadDefine) << define;
     combinations = std::min(combinations * choice.values.size(), maxCombinations + 1);
+    // The command line has no imports.
+    for (const char *entry : {"machine", "runtime"})
+      if (llvm::StringRef(choice.name).rsplit('.').second == entry || choice.name == entry)
+        options.files.libraries.push_back(entry + std::string("s"));
     options.choices.push_back(std::move(choice));
   }
   if (!load.empty())

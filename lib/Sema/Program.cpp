@@ -60,13 +60,13 @@ struct Program::Scope {
 Program::Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options)
     : context(context), diags(diags), options(std::move(options)) {}
 Program::Program(const Program &loaded, ast::ASTContext &context, DiagnosticEngine &diags)
-    : context(context), diags(diags), options(loaded.options), main(loaded.main), prelude(loaded.prelude),
+    : context(context), diags(diags), options(loaded.options), main(loaded.main), preludes(loaded.preludes),
       files(loaded.files), byPath(loaded.byPath), scopes(loaded.scopes), fileOf(loaded.fileOf),
       legalWords(loaded.legalWords) {}
 Program::~Program() = default;
 
 const ast::File *Program::load(StringRef path) {
-  loadPrelude();
+  loadPreludes();
   const ast::File *file = loadPath(path.str(), SMRange());
   if (!main)
     main = file;
@@ -74,7 +74,7 @@ const ast::File *Program::load(StringRef path) {
 }
 
 const ast::File *Program::loadBuffer(unsigned bufferId, StringRef path) {
-  loadPrelude();
+  loadPreludes();
   loading.push_back({path.str(), path.str(), SMRange()});
   const ast::File *file = parse(bufferId);
   loading.pop_back();
@@ -83,13 +83,18 @@ const ast::File *Program::loadBuffer(unsigned bufferId, StringRef path) {
   return file;
 }
 
-/// Every file sees what the prelude imports. It is an ordinary file, and optional.
-void Program::loadPrelude() {
-  if (prelude || main || options.stdlibDir.empty())
+/// Every file sees what the prelude imports. It is an ordinary file, and optional, as all of a library are.
+void Program::loadPreludes() {
+  if (!preludes.empty() || main || options.stdlibDir.empty())
     return;
-  std::string path = pathOf(options.stdlibDir, "prelude");
-  if (llvm::sys::fs::exists(path))
-    prelude = loadPath(path, SMRange());
+  auto loadOne = [&](const std::string &stem) {
+    std::string path = pathOf(options.stdlibDir, stem);
+    const ast::File *file = llvm::sys::fs::exists(path) ? loadPath(path, SMRange()) : nullptr;
+    if (file)
+      preludes.push_back(file);
+  };
+  loadOne("prelude");
+  llvm::for_each(options.libraries, loadOne);
 }
 
 const ast::File *Program::loadPath(const std::string &path, SMRange importedAt) {
@@ -223,7 +228,8 @@ void Program::declareImport(const ast::Import &import, const ast::File &imported
   }
 }
 
-llvm::SmallVector<const ast::Decl *, 2> Program::lookupAll(const ast::File &from, StringRef name) const {
+/// What a file declares or imports.
+llvm::SmallVector<const ast::Decl *, 2> Program::lookupInFile(const ast::File &from, StringRef name) const {
   const Scope &scope = *scopes.find(&from)->second;
   if (const ast::Decl *own = scope.own.lookup(name))
     return {own};
@@ -234,8 +240,14 @@ llvm::SmallVector<const ast::Decl *, 2> Program::lookupAll(const ast::File &from
   for (const ast::File *file : scope.whole)
     if (const ast::Decl *decl = scopes.find(file)->second->own.lookup(name))
       addDecl(found, decl);
-  if (found.empty() && prelude && &from != prelude)
-    return lookupAll(*prelude, name);
+  return found;
+}
+
+llvm::SmallVector<const ast::Decl *, 2> Program::lookupAll(const ast::File &from, StringRef name) const {
+  Decls found = lookupInFile(from, name);
+  for (const ast::File *prelude : preludes)
+    if (found.empty())
+      found = lookupInFile(*prelude, name);
   return found;
 }
 
@@ -286,9 +298,9 @@ const ast::File &Program::getFile(const ast::Decl &decl) const { return *fileOf.
 std::vector<Candidate> Program::getVisibleNames(const ast::File &from) const {
   llvm::StringMap<SMLoc> names;
   auto add = [&](const ast::Decl *decl) { names.try_emplace(decl->name.name, decl->name.loc()); };
-  for (const ast::File *file : {&from, prelude}) {
-    if (!file)
-      continue;
+  llvm::SmallVector<const ast::File *, 4> seen = {&from};
+  seen.append(preludes.begin(), preludes.end());
+  for (const ast::File *file : seen) {
     const Scope &scope = *scopes.find(file)->second;
     for (const auto &entry : scope.own)
       add(entry.getValue());

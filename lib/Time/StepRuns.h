@@ -30,7 +30,7 @@ struct TaskFacts {
   bool isOptimizer = false;
   bool isKernel = false; ///< Compute of the device.
   bool isTaxed = false;  ///< The same, on the main stream.
-  bool isWait = false; ///< Compute that stands behind a send and takes as long.
+  bool isWait = false;   ///< Compute that stands behind a send and takes as long.
   uint32_t stream = 0;
   uint64_t bytes = 0; ///< Of what communicates.
   GroupPlace place = 1;

@@ -31,7 +31,8 @@ public:
   /// The compute stream has waited from `begin` to `end` for a task of the class, which ended then. While that one
   /// waited for another one, that is what was waited for.
   void wait(std::optional<ClassTask> cause, Ticks begin, Ticks end);
-  /// So many ticks of waiting are for a task. Behind a blocking message they are for the message. Returns their account.
+  /// So many ticks of waiting are for a task. Behind a blocking message they are for the message. Returns their
+  /// account.
   TimeAccount charge(const TaskFacts &facts, Ticks ticks);
   /// Behind the last compute task, which ended at `free`: of what still runs the rank waits for the next that ends.
   /// `later`: ends and ids of what ends behind it, in any order.

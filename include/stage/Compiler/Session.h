@@ -37,6 +37,7 @@ struct SessionOptions {
   std::string input;                    ///< The main file; `-`: standard input.
   std::string stdlibDir;                ///< The folder of `std.*`; empty: there is none.
   std::vector<std::string> includeDirs; ///< Where imports are looked for, too, in order.
+  std::vector<std::string> libraries;   ///< Files of the library that every file sees, such as `machines`.
   bool warningsAreErrors = false;       ///< Of files and of plans.
   FileCache cache = FileCache();        ///< Keeps the syntax trees of files from run to run.
 };

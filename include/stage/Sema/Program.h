@@ -8,8 +8,8 @@
 //
 // A name means, in this order: the file's own declaration; an imported one (a name
 // in an import's list before one of an import of everything); one that the standard
-// library's prelude.stg imports, which every file sees. Imports do not pass on what
-// they import themselves.
+// library's prelude.stg imports, which every file sees; one of the libraries of the
+// options. Imports do not pass on what they import themselves.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SEMA_PROGRAM_H
@@ -34,6 +34,9 @@ struct ProgramOptions {
   std::string stdlibDir;
   /// `-I`, in order.
   std::vector<std::string> includeDirs;
+  /// Files of the library whose names every file sees where a name means nothing else, as `machines` for
+  /// `-D machine=h100`.
+  std::vector<std::string> libraries;
   /// Keeps the syntax trees of files from run to run.
   FileCache cache = FileCache();
 };
@@ -91,14 +94,15 @@ private:
   void reportCycle(const std::string &key, SMRange importedAt);
   void declare(const ast::File &file, Scope &scope);
   void declareImport(const ast::Import &import, const ast::File &imported, Scope &scope);
-  void loadPrelude();
+  void loadPreludes();
+  llvm::SmallVector<const ast::Decl *, 2> lookupInFile(const ast::File &from, StringRef name) const;
   void indexLibrary() const;
 
   ast::ASTContext &context;
   DiagnosticEngine &diags;
   ProgramOptions options;
   const ast::File *main = nullptr;
-  const ast::File *prelude = nullptr;
+  std::vector<const ast::File *> preludes; ///< What every file sees: the prelude, and `libraries`.
   std::vector<const ast::File *> files;
   /// By name the file of the standard library that declares it (`std.nn`); read when it is first asked for.
   mutable llvm::StringMap<std::string> library;
