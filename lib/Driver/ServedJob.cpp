@@ -89,7 +89,7 @@ bool ServedJob::compileProbeOf(int64_t tokens) {
 bool ServedJob::makeTimer() {
   Probe &probe = *probes.back();
   const ServeCommand &command = *options.requests;
-  probe.timer = UnitTimer::create(*probe.compilation.program, command.machine, command.runtime, probe.diags);
+  probe.timer = UnitTimer::create({probe.compilation.program.get(), command.machine, command.runtime}, probe.diags);
   return probe.timer != nullptr;
 }
 

@@ -3,7 +3,7 @@
 // Problem: which iterations a server runs depends on how long they last, so that each is timed before the next one is
 // known.
 //
-//   auto timer = UnitTimer::create(program, machine, runtime, diags);    a unit of a prompt and one of a decode step
+//   auto timer = UnitTimer::create({&program, machine, runtime}, diags);    a unit of a prompt and one of a decode step
 //   timer->run({i0}, 0, busy)       12.1 ms
 //   timer->run({i1}, 0, busy)       11.7 ms              behind i0
 //
@@ -20,21 +20,18 @@
 #ifndef STAGE_TIME_UNITTIMER_H
 #define STAGE_TIME_UNITTIMER_H
 
-#include "stage/IR/graph/Program.h"
-#include "stage/Machine/Machine.h"
-#include "stage/Machine/Runtime.h"
 #include "stage/Schedule/PackedUnit.h"
 #include "stage/Support/Diagnostics.h"
+#include "stage/Time/TimedPart.h"
 #include <memory>
 
 namespace stage {
 
 class UnitTimer {
 public:
-  /// Null after a report. The program has a unit of each kind that will be run; all must outlive the timer. The machine
+  /// Null after a report. The program has a unit of each kind that will be run, and must outlive the timer. The machine
   /// is declared.
-  static std::unique_ptr<UnitTimer> create(const Program &program, const Machine &machine, const Runtime &runtime,
-                                           DiagnosticEngine &diags);
+  static std::unique_ptr<UnitTimer> create(const TimedPart &part, DiagnosticEngine &diags);
   ~UnitTimer();
 
   /// Runs units one after the other. All times are ticks from now. `busy`: when each stage finishes its earlier units;
