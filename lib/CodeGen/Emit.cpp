@@ -192,8 +192,9 @@ private:
     numNodes = std::max<uint64_t>(1, last.base + last.layout->getNumNodes());
     numNodesWritten = 0;
     ClassImage image;
-    image.appendMetadata(getMetadata(options.durations));
-    unsigned timeClass = options.durations && !ranks.empty() ? options.durations->findClass(ranks.front()) : 0;
+    const TaskDurations *durations = ranks.empty() ? nullptr : options.durations;
+    image.appendMetadata(getMetadata(durations, durations ? ranks.front() : 0));
+    unsigned timeClass = durations ? durations->findClass(ranks.front()) : 0;
     auto mode = OutputDirectory::WriteMode::Create;
     auto write = [&] {
       bool written =

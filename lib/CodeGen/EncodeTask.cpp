@@ -29,12 +29,12 @@ static ChakraCommType getCommType(OpKind kind) {
                                          : ChakraCommType::AllToAll;
 }
 
-TraceMetadata stage::getMetadata(const TaskDurations *durations) {
+TraceMetadata stage::getMetadata(const TaskDurations *durations, int64_t rank) {
   TraceMetadata metadata = {"1.0", {}, {}};
   if (!durations)
     return metadata;
-  const Runtime &runtime = durations->runtime;
-  metadata.texts = {{"machine", durations->machine}, {"runtime", runtime.describe()}};
+  const Runtime &runtime = durations->getRuntime(rank);
+  metadata.texts = {{"machine", durations->getMachine(rank)}, {"runtime", runtime.describe()}};
   for (auto [name, tax] : {std::pair("tax_collective", &runtime.taxOfCollectives),
                            {"tax_send", &runtime.taxOfSends},
                            {"tax_copy", &runtime.taxOfCopies},

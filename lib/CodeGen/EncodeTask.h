@@ -7,8 +7,8 @@
 
 namespace stage {
 
-/// What the metadata of a trace say; with `durations` also the machine and the runtime that they are of.
-TraceMetadata getMetadata(const TaskDurations *durations);
+/// What the metadata of a rank's trace say; with `durations` also the machine and the runtime that they are of.
+TraceMetadata getMetadata(const TaskDurations *durations, int64_t rank);
 
 /// The node of a task, without lists of tensors. It points to what the task points to.
 NodeFields encode(const Task &task);

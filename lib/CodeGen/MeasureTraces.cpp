@@ -67,7 +67,7 @@ public:
       return false;
     statistics.ranks += numRanks;
     statistics.files += numRanks;
-    statistics.bytes += __int128(numRanks) * getEncodedMetadataSize(getMetadata(nullptr));
+    statistics.bytes += __int128(numRanks) * getEncodedMetadataSize(getMetadata(nullptr, 0));
     for (unsigned number = 0; number < tasks.getUnits().size(); ++number) {
       statistics.nodes += __int128(numRanks) * tasks.getUnits()[number].layout->getNumNodes();
       statistics.bytes += measureUnit(number);

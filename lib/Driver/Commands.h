@@ -9,6 +9,7 @@
 
 #include "Options.h"
 #include "stage/Compiler/Session.h"
+#include "stage/Time/TimedPart.h"
 
 namespace stage::driver {
 
@@ -18,18 +19,16 @@ DiagnosticConsumer *getMessagePrinter();
 TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps);
 /// `--emit=schedule`: the units of all stages in time. False after errors.
 bool printSchedule(Compilation &c, const DriverOptions &options);
-/// `--times`: what each task takes of a program, or of linked ones, on the machine of the job. Null after errors.
-std::unique_ptr<TaskDurations> findDurations(Compilation &c, llvm::ArrayRef<const Program *> parts,
-                                             const DriverOptions &options);
+/// A program of a job, on the machine that it names, with its runtime. `what`: who needs a machine, as a user writes
+/// it; empty: rates of the command line stand for one. Nothing after a report.
+std::optional<TimedPart> findTimed(const Compilation &c, const Program &program, llvm::StringRef what,
+                                   const DriverOptions &options);
 /// `--emit=time`: how long a step takes of a program, or of linked ones. False after errors.
-bool printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
-               const DriverOptions &options, DiagnosticEngine &diags);
+bool printTime(llvm::ArrayRef<TimedPart> parts, const DriverOptions &options, DiagnosticEngine &diags);
 /// `--emit=prices`: what each op takes alone. False after errors.
-bool printPrices(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options);
+bool printPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags);
 /// `--emit=timeline`: when each unit of a step runs of a program, or of linked ones. False after errors.
-bool printTimeline(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options);
-/// The machine that the job names, which `what` needs. Nothing after a report.
-std::optional<Machine> findDeclared(Compilation &c, llvm::StringRef what, const DriverOptions &options);
+bool printTimeline(Compilation &c, llvm::ArrayRef<TimedPart> parts, const DriverOptions &options);
 /// The machine of the job, with the rates of the command line, or these alone. Nothing after a report.
 std::optional<Machine> findMachine(const Compilation &c, const DriverOptions &options);
 /// The machine of a job, for which --astra-sim writes. Nothing after a report, also if the job has none.

@@ -80,46 +80,47 @@ bool stage::driver::emitWithAstraSim(const Compilation &c, llvm::ArrayRef<const 
   return folder.prepare(parts, options.traces, c.diags) && emit() && folder.write(options.traces, c.diags);
 }
 
-bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
-                              const DriverOptions &options, DiagnosticEngine &diags) {
-  std::optional<StepActivity> step = findStepTime(parts, machine, runtime, options.traces, diags);
+bool stage::driver::printTime(llvm::ArrayRef<TimedPart> parts, const DriverOptions &options, DiagnosticEngine &diags) {
+  std::optional<StepActivity> step = findStepTime(parts, options.traces, diags);
   if (step)
-    print(llvm::outs(), std::move(*step), machine,
-          machine.isDeclared() ? "machine: " + machine.describe() + ", runtime: " + runtime.describe() : "");
+    print(llvm::outs(), std::move(*step), parts.front().machine, describeParts(parts));
   return step.has_value();
 }
 
-std::optional<Machine> stage::driver::findDeclared(Compilation &c, llvm::StringRef what, const DriverOptions &options) {
-  if (c.job->machine)
-    return findMachine(c, options);
-  c.diags.report(c.job->decl->name.loc(), diag::TimesNeedMachine).range(c.job->decl->name.range)
-      << what << c.job->decl->name.name;
-  return std::nullopt;
+std::optional<TimedPart> stage::driver::findTimed(const Compilation &c, const Program &program, llvm::StringRef what,
+                                                  const DriverOptions &options) {
+  if (!c.job->machine && !what.empty()) {
+    c.diags.report(c.job->decl->name.loc(), diag::TimesNeedMachine).range(c.job->decl->name.range)
+        << what << c.job->decl->name.name;
+    return std::nullopt;
+  }
+  std::optional<Machine> machine = findMachine(c, options);
+  if (!machine)
+    return std::nullopt;
+  return TimedPart{&program, std::move(*machine), makeRuntime(c.job->runtime)};
 }
 
-std::unique_ptr<TaskDurations> stage::driver::findDurations(Compilation &c, llvm::ArrayRef<const Program *> parts,
-                                                            const DriverOptions &options) {
-  std::optional<Machine> machine = findDeclared(c, "--times", options);
-  return machine ? TaskDurations::find(parts, *machine, makeRuntime(c.job->runtime), options.traces, c.diags) : nullptr;
-}
-
-bool stage::driver::printPrices(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options) {
-  std::optional<Machine> machine = findDeclared(c, "--emit=prices", options);
-  std::optional<std::vector<PriceRow>> prices = machine ? listPrices(parts, *machine, c.diags) : std::nullopt;
+bool stage::driver::printPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags) {
+  std::optional<std::vector<PriceRow>> prices = listPrices(parts, diags);
   if (prices)
-    print(llvm::outs(), *prices, *machine);
+    print(llvm::outs(), *prices, describeMachines(parts));
   return prices.has_value();
 }
 
 static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile *served) {
+  auto findTimed = [&](llvm::StringRef what) { return driver::findTimed(c, *c.program, what, options); };
   if (options.emit == EmitKind::Time) {
-    std::optional<Machine> machine = findMachine(c, options);
-    return machine && printTime({c.program.get()}, *machine, makeRuntime(c.job->runtime), options, c.diags);
+    std::optional<TimedPart> part = findTimed("");
+    return part && printTime(*part, options, c.diags);
   }
-  if (options.emit == EmitKind::Prices)
-    return printPrices(c, {c.program.get()}, options);
-  if (options.emit == EmitKind::Timeline)
-    return printTimeline(c, {c.program.get()}, options);
+  if (options.emit == EmitKind::Prices) {
+    std::optional<TimedPart> part = findTimed("--emit=prices");
+    return part && printPrices(*part, c.diags);
+  }
+  if (options.emit == EmitKind::Timeline) {
+    std::optional<TimedPart> part = findTimed("--emit=timeline");
+    return part && printTimeline(c, *part, options);
+  }
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
     report = makeReport(c);
@@ -136,8 +137,11 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     if (llvm::errs().is_displayed())
       traces.progress = &bar;
     std::unique_ptr<TaskDurations> durations;
-    if (options.times && !(durations = findDurations(c, {c.program.get()}, options)))
-      return false;
+    if (options.times) {
+      std::optional<TimedPart> part = findTimed("--times");
+      if (!part || !(durations = TaskDurations::find(*part, options.traces, c.diags)))
+        return false;
+    }
     traces.durations = durations.get();
     std::optional<EmitStatistics> written;
     auto emit = [&] {

@@ -5,6 +5,7 @@
 #include "stage/CodeGen/Emit.h"
 #include "stage/Compiler/Session.h"
 #include "stage/Machine/Machine.h"
+#include "stage/Machine/Runtime.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Serving/ServingCosts.h"
 #include "stage/Serving/Simulation.h"
@@ -57,11 +58,14 @@ struct ServeCommand {
   bool decodesApart = false;
   serving::ServingCosts costs; ///< And what these take on the machine.
   bool hasCosts = false;       ///< They are said.
+  /// Of the job that serves the requests, if it names one; else the rates of the command line.
   Machine machine = MachineRates();
-  bool usesModel = false; ///< Instead of costs: what the job takes that serves the requests.
+  std::vector<std::string> rates; ///< Those that the command line gives: `--flops`.
+  Runtime runtime;                ///< Of the job.
+  bool usesModel = false;         ///< Iterations last as long as the job takes on its machine, instead of costs.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.
   std::optional<std::pair<int64_t, int64_t>> window;
-  bool takesTime = false;      ///< Something says how long iterations last.
+  bool takesTime = false;      ///< The command line says how long iterations last.
   bool limitsPrefixes = false; ///< The store of prefixes is said, so that some request must have one.
   ReportKind report = ReportKind::Text;
 };
@@ -111,7 +115,7 @@ struct DriverOptions {
 
 /// The options of a server, which are some of a job that serves requests, too.
 llvm::cl::OptionCategory &getServingCategory();
-/// The options that say what a machine does, which `--requests` and `--emit=time` share.
+/// The options that say what a machine does, which `stagec serve` and `--emit=time` share.
 llvm::cl::OptionCategory &getMachineCategory();
 /// The machine of `--emit=time`. Rates that nothing asks for are reported; `requests` and `emit` must be known.
 void readMachine(DriverOptions &options, DiagnosticEngine &diags);
@@ -120,6 +124,8 @@ MachineRates replaceRates(MachineRates machine, DiagnosticEngine &diags);
 /// `--requests` of a job and what goes with it; nothing if it is not given. Faults are reported.
 /// `limitsCache`: the largest cache is searched for (--fits).
 std::optional<ServeCommand> readRequests(bool limitsCache, DiagnosticEngine &diags);
+/// False after a report that the machine lacks a rate that costs need.
+bool checkRatesOfCosts(const ServeCommand &command, DiagnosticEngine &diags);
 /// Hides options of others from the help of `stagec serve`; called before the command line is read.
 void prepareServeOptions();
 /// `stagec serve` was given.

@@ -112,12 +112,8 @@ bool stage::driver::printMesh(Compilation &c, const DriverOptions &options) {
       [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
 }
 
-bool stage::driver::printTimeline(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options) {
-  std::optional<Machine> machine = findDeclared(c, "--emit=timeline", options);
-  if (!machine)
-    return false;
-  Runtime runtime = makeRuntime(c.job->runtime);
-  std::unique_ptr<StepTimeline> timeline = StepTimeline::find(parts, *machine, runtime, c.diags);
+bool stage::driver::printTimeline(Compilation &c, llvm::ArrayRef<TimedPart> parts, const DriverOptions &options) {
+  std::unique_ptr<StepTimeline> timeline = StepTimeline::find(parts, c.diags);
   if (!timeline)
     return false;
   const TimelineOptions &asked = options.timeline;

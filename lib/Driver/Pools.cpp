@@ -3,32 +3,49 @@
 // A job and the one that prefills its caches are compiled and linked (stage/Compiler/Compilation.h). Reports are of
 // each; their traces are written into one folder, the ranks of the prefill first.
 //
-// Limits: both jobs name one machine and one runtime, whose entries are those of the job that decodes. `-D` and
-// `--print-after` are of the job that decodes.
+// Each pool is timed on the machine of its own job, with the runtime of its own job (stage/Time/TimedPart.h).
+//
+// Limits: `-D` and `--print-after` are of the job that decodes. ASTRA-sim knows one network, and so one machine.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ProgressBar.h"
-#include "stage/Compiler/MachineRates.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Report/SentCaches.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
 using namespace stage::driver;
 
-/// False after a report that the two pools are on two machines, or have two runtimes.
-static bool checkMachines(const Compilation &c, const Compilation &prefill) {
-  auto compare = [&](const auto &own, const auto &other, auto message, const std::string &none) {
-    std::string name = own ? own->name : none, otherName = other ? other->name : none;
-    if (name == otherName)
-      return true;
-    c.diags.report(c.job->decl->name.loc(), message).range(c.job->decl->name.range)
-        << c.job->decl->name.name << name << otherName;
-    return false;
-  };
-  return compare(c.job->machine, prefill.job->machine, diag::PoolsOnMachines, "no machine") &&
-         compare(c.job->runtime, prefill.job->runtime, diag::PoolsWithRuntimes, "ideal");
+static std::string describeMachine(const std::optional<sema::BoundMachine> &machine) {
+  if (!machine)
+    return "no machine";
+  return machine->name + (machine->changes.empty() ? "" : " with " + llvm::join(machine->changes, ", "));
+}
+
+/// False after a report that ASTRA-sim is asked for, and the pools are on two machines.
+static bool checkAstraSim(const Compilation &c, const Compilation &prefill, const DriverOptions &options) {
+  std::string own = describeMachine(c.job->machine), other = describeMachine(prefill.job->machine);
+  if (options.astraSim.empty() || own == other)
+    return true;
+  c.diags.report(c.job->decl->name.loc(), diag::PoolsOnMachines).range(c.job->decl->name.range)
+      << c.job->decl->name.name << own << other;
+  return false;
+}
+
+/// What needs a machine that a job names, as a user writes it; nothing if nobody asks for times.
+static std::optional<llvm::StringRef> findAskerOfTimes(const Compilation &c, const Compilation &prefill,
+                                                       const DriverOptions &options) {
+  if (options.emit == EmitKind::Time)
+    return c.job->machine || prefill.job->machine ? "--emit=time" : ""; // rates are those of both
+  if (options.emit == EmitKind::Prices)
+    return "--emit=prices";
+  if (options.emit == EmitKind::Timeline)
+    return "--emit=timeline";
+  if (options.times && !options.traces.directory.empty())
+    return "--times";
+  return std::nullopt;
 }
 
 bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
@@ -40,19 +57,30 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   if (!runFrontEndOfPrefill(prefill, c, getPlanOfPrefill(c, options.plan)) || !runMiddle(prefill) ||
       !runMiddle(c, options.passes))
     return false;
-  std::optional<Machine> machine;
-  if (options.emit == EmitKind::Time && (!checkMachines(c, prefill) || !(machine = findMachine(c, options))))
+  if (!checkAstraSim(c, prefill, options))
     return false;
-  if (!options.astraSim.empty() && !checkMachines(c, prefill))
-    return false;
+  int64_t firstRank = prefill.graph->mesh.getNumRanks();
+  bool isElsewhere = describeMachine(c.job->machine) != describeMachine(prefill.job->machine);
+  c.program->firstRank = isElsewhere ? 0 : firstRank; // its report is that of a job that fills its machine alone
+  std::vector<TimedPart> timed;
+  if (std::optional<llvm::StringRef> what = findAskerOfTimes(c, prefill, options)) {
+    for (const Compilation *pool : {&prefill, &c})
+      if (std::optional<TimedPart> part = findTimed(*pool, *pool->program, *what, options))
+        timed.push_back(std::move(*part));
+      else
+        return false;
+  }
   std::vector<Report> reports;
-  c.program->firstRank = prefill.graph->mesh.getNumRanks();
   for (Compilation *pool : {&prefill, &c})
     if (std::optional<Report> report = makeReport(*pool);
         report && (!report->step || options.report == ReportKind::None || completeStepReport(*pool, *report->step)))
       reports.push_back(std::move(*report));
     else
       return false;
+  c.program->firstRank = firstRank;
+  if (isElsewhere && reports.back().step)
+    for (StageTime &stage : reports.back().step->time.stages)
+      stage.rank += firstRank;
   if (options.emit == EmitKind::Memory)
     for (const Report &report : reports) {
       llvm::outs() << report.job << ":\n";
@@ -71,12 +99,14 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   llvm::SmallVector<const Program *, 2> parts;
   for (const auto &part : linked->parts)
     parts.push_back(part.get());
+  for (auto [part, program] : llvm::zip(timed, parts))
+    part.program = program;
   if (options.emit == EmitKind::Time)
-    return printTime(parts, *machine, makeRuntime(c.job->runtime), options, c.diags);
+    return printTime(timed, options, c.diags);
   if (options.emit == EmitKind::Prices)
-    return checkMachines(c, prefill) && printPrices(c, parts, options);
+    return printPrices(timed, c.diags);
   if (options.emit == EmitKind::Timeline)
-    return checkMachines(c, prefill) && printTimeline(c, parts, options);
+    return printTimeline(c, timed, options);
   SentCaches sent = countSentCaches(*linked, c.job->globalBatch);
   sent.from = reports.front().job;
   sent.to = reports.back().job;
@@ -86,7 +116,7 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     if (llvm::errs().is_displayed())
       traces.progress = &bar;
     std::unique_ptr<TaskDurations> durations;
-    if (options.times && (!checkMachines(c, prefill) || !(durations = findDurations(c, parts, options))))
+    if (options.times && !(durations = TaskDurations::find(timed, options.traces, c.diags)))
       return false;
     traces.durations = durations.get();
     std::optional<EmitStatistics> written;

@@ -67,6 +67,9 @@ void ServedFile::print(llvm::raw_ostream &os) {
     os << '\n';
   }
   metrics.print(os);
+  if (command.usesModel)
+    os << "\niterations timed on " << command.machine.describe() << ", runtime " << command.runtime.describe() << "; "
+       << (insideTables ? "every" : "not every") << " op lies inside the tables of the machine\n";
   if (leavesOutCommunication())
     os << "\ncommunication takes no time here\n";
   else if (command.options.prefillReplicas && command.options.sendTime == 0 && command.options.sendTokenTime == 0)
@@ -76,6 +79,11 @@ void ServedFile::print(llvm::raw_ostream &os) {
 void ServedFile::printJson(llvm::json::OStream &json) {
   metrics.printJson(json);
   json.attribute("times_without_communication", leavesOutCommunication());
+  if (command.usesModel) {
+    json.attribute("machine", command.machine.describe());
+    json.attribute("runtime", command.runtime.describe());
+    json.attribute("inside_tables", insideTables);
+  }
   if (command.window)
     list.printJson(json);
 }
@@ -174,7 +182,10 @@ std::shared_ptr<const ServedUnits> stage::driver::serveJob(const ServeCommand &c
     double seconds = given + getTimeOfCosts(command, iteration);
     return passStages([&](unsigned) { return seconds; }, begin, freeAt);
   };
-  return serve(command, served, time, diags) ? makeUnits(command, served, diags) : nullptr;
+  if (!serve(command, served, time, diags))
+    return nullptr;
+  served.insideTables = job.isInsideTables();
+  return makeUnits(command, served, diags);
 }
 
 ServedFile stage::driver::keepIterations(const ServeCommand &command) {

@@ -85,17 +85,8 @@ Text cachedTime("cached-time", "How much longer for each cached token before the
 Text costs("costs", "And what FLOPs and bytes of an iteration take, on a rank that has those of this file",
            "costs.json");
 cl::OptionCategory machineCategory("options of a machine",
-                                   "Of --emit=time, --requests, and stagec serve with --costs:");
+                                   "Of --emit=time, of times in place of the machine's, and of --costs:");
 RateOptions rates(machineCategory, {&command, &*cl::TopLevelSubCommand});
-/// What options were called, which say how they are called now.
-struct Renamed : cl::opt<std::string> {
-  Renamed(const char *name, const char *now)
-      : cl::opt<std::string>(StringRef(name), cl::Hidden, cl::cat(category), cl::sub(command),
-                             cl::sub(*cl::TopLevelSubCommand)),
-        now(now) {}
-  const char *now;
-};
-Renamed peakFlops("peak-flops", "--flops"), bandwidth("bandwidth", "--memory");
 Text window("iterations", "List these iterations, from 0, without the last: 0..100", "a..b");
 cl::opt<ReportKind> report("report", cl::desc("How the report is printed"),
                            cl::values(clEnumValN(ReportKind::Text, "text", "for people (default)"),
@@ -136,12 +127,10 @@ void stage::driver::readMachine(DriverOptions &options, DiagnosticEngine &diags)
   std::vector<std::string> given = rates.listGiven();
   if (given.empty())
     return;
-  if (options.requests) {
-    options.machine = options.requests->machine;
-    return;
-  }
   options.machine = rates.read(diags);
-  if (options.emit != EmitKind::Time && options.emit != EmitKind::Timeline && options.astraSim.empty())
+  // Whether a job that serves requests has a machine, whose rates these replace, is not known yet.
+  if (options.emit != EmitKind::Time && options.emit != EmitKind::Timeline && options.astraSim.empty() &&
+      !options.requests)
     diags.report(SMLoc(), diag::FlagWithoutEffect)
         << given.front() << "nothing is timed (--emit=time, --emit=timeline, --requests, stagec serve)";
 }
@@ -150,31 +139,32 @@ MachineRates stage::driver::replaceRates(MachineRates machine, DiagnosticEngine 
   return rates.read(diags, std::move(machine));
 }
 
-/// Of a job that serves requests the rates are for what that takes, unless a file says other costs.
+/// The machine of a job, if it has one, is found later, and so is what it lacks (ServedJob.cpp).
 static void readCostsAndRates(ServeCommand &result, bool hasModel, DiagnosticEngine &diags) {
-  for (const Renamed *old : {&peakFlops, &bandwidth})
-    if (old->getNumOccurrences())
-      diags.report(SMLoc(), diag::OptionRenamed) << ("--" + old->ArgStr).str() << old->now;
-  std::vector<std::string> given = rates.listGiven();
-  if (!given.empty())
+  result.rates = rates.listGiven();
+  if (!result.rates.empty())
     result.machine = rates.read(diags);
-  result.usesModel = hasModel && !costs.isGiven() && !given.empty();
-  if (result.usesModel)
-    return;
-  for (const std::string &name : given)
-    if (!costs.isGiven() || (name != "--flops" && name != "--memory"))
+  for (const std::string &name : result.rates)
+    if (costs.isGiven() ? name != "--flops" && name != "--memory" : !hasModel)
       diags.report(SMLoc(), diag::FlagWithoutEffect)
           << name
           << (costs.isGiven() ? "a file of costs says FLOPs and bytes of memory alone"
                               : "nothing says what an iteration computes and reads (--costs)");
   if (!costs.isGiven())
     return;
-  if (given.empty())
+  if (result.rates.empty() && !hasModel)
     diags.report(SMLoc(), diag::FlagWithoutEffect) << costs.getFlag() << "no rate is given (--flops, --memory)";
   result.hasCosts = readCosts(costs, result.costs, diags);
-  llvm::StringRef missing;
-  if (!given.empty() && !result.machine.ofCosts(!result.costs.flops.isFree(), !result.costs.bytes.isFree(), missing))
-    diags.report(SMLoc(), diag::CostsNeedRate) << missing;
+  if (!result.rates.empty() && !hasModel)
+    checkRatesOfCosts(result, diags);
+}
+
+bool stage::driver::checkRatesOfCosts(const ServeCommand &command, DiagnosticEngine &diags) {
+  StringRef missing;
+  if (command.machine.ofCosts(!command.costs.flops.isFree(), !command.costs.bytes.isFree(), missing))
+    return true;
+  diags.report(SMLoc(), diag::CostsNeedRate) << missing;
+  return false;
 }
 
 static void readAcceptance(BatchingOptions &options, DiagnosticEngine &diags) {
@@ -282,8 +272,7 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
     refuse(sendTokenTime, "no caches are sent (--prefill-replicas)");
   }
   // A time that is not understood was reported.
-  result.takesTime =
-      iterationTime.isGiven() || tokenTime.isGiven() || cachedTime.isGiven() || costs.isGiven() || result.usesModel;
+  result.takesTime = iterationTime.isGiven() || tokenTime.isGiven() || cachedTime.isGiven() || costs.isGiven();
 }
 
 ServeCommand stage::driver::readServeCommand(DiagnosticEngine &diags) {

@@ -31,6 +31,7 @@ struct ServedFile : serving::ServingObserver {
   serving::IterationList list;
   int64_t mostBlocks = 0; ///< Of a replica.
   bool hasPrefixes = false;
+  bool insideTables = true; ///< Of the machine, if iterations last as long as the job takes.
 };
 
 /// A job that serves requests, as far as it is known before its iterations are: compiled with a unit of each kind.
@@ -42,10 +43,11 @@ public:
 
   /// Nothing has run.
   void restart();
-  /// As a server asks (serving::IterationTime), by the machine of the command. Each stage takes `given` seconds
-  /// besides.
+  /// As a server asks (serving::IterationTime), on the machine of the job. Each stage takes `given` seconds besides.
   std::optional<double> run(const serving::Iteration &iteration, double given, int64_t begin,
                             llvm::MutableArrayRef<int64_t> freeAt);
+  /// Every op and collective that has run lies inside the tables of the machine.
+  bool isInsideTables() const;
 
 private:
   /// The job with a unit of each kind, which copies caches or does not.
@@ -61,6 +63,10 @@ private:
   ServedJob(const DriverOptions &options, Session &session) : options(options), session(session) {}
   bool compileProbe(bool withCopies);
   bool compileProbeOf(int64_t tokens);
+  /// Whether iterations last as long as the job takes: it names a machine, and nothing says costs.
+  bool usesModel(const Compilation &c) const { return c.job->machine && !options.requests->hasCosts; }
+  /// False after a report that nothing says how long iterations last, or that rates say nothing.
+  bool findTimes(const Compilation &c);
   bool makeTimer();
   /// What is wrong with the last probe.
   void printMessages() const;

@@ -1,9 +1,11 @@
 //===- ServedJob.cpp - how long iterations of a job last ------------------===//
 //
-// Problem: which iterations there are depends on how long they last, and that on what the job takes on a machine, which
-// is known once it is compiled, with its iterations.
+// Problem: which iterations there are depends on how long they last, and that on what the job takes on its machine,
+// which is known once it is compiled, with its iterations.
 //
-//   stagec job.stg --requests=f.jsonl --flops=989TFLOP/s --memory=3.35TB/s --link=450GB/s
+//   job serve { model = ...; step = infer(S = requests); machine = h100; runtime = ...; }
+//
+//   stagec job.stg --requests=f.jsonl
 //
 // Algorithm: the job is compiled with a unit of each kind, a prompt and a decode step. Their tasks stand for those of
 // any iteration, whose times UnitTimer finds; then the job is compiled with its iterations. Where an iteration is two
@@ -14,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ServedFile.h"
+#include "stage/Compiler/MachineRates.h"
 #include "stage/Driver/Diagnostics.h"
 #include <cmath>
 #include <set>
@@ -76,8 +79,7 @@ bool ServedJob::compileProbeOf(int64_t tokens) {
   if (!elaborate(c, probe))
     return false;
   const PipelineInfo &pipeline = c.graph->pipeline;
-  if (options.requests->usesModel && pipeline.balance != Balance::None && pipeline.axis &&
-      c.graph->mesh[*pipeline.axis].size > 1) {
+  if (usesModel(c) && pipeline.balance != Balance::None && pipeline.axis && c.graph->mesh[*pipeline.axis].size > 1) {
     c.diags.report(pipeline.loc, diag::BalancedByIterations);
     return false;
   }
@@ -86,13 +88,35 @@ bool ServedJob::compileProbeOf(int64_t tokens) {
 
 bool ServedJob::makeTimer() {
   Probe &probe = *probes.back();
-  probe.timer = UnitTimer::create(*probe.compilation.program, options.requests->machine, probe.diags);
+  const ServeCommand &command = *options.requests;
+  probe.timer = UnitTimer::create({probe.compilation.program.get(), command.machine, command.runtime}, probe.diags);
   return probe.timer != nullptr;
 }
 
 void ServedJob::printMessages() const {
   for (const Diagnostic &message : probes.back()->messages.all)
     getMessagePrinter()->handle(message, session.getSources());
+}
+
+bool ServedJob::findTimes(const Compilation &c) {
+  ServeCommand &command = *options.requests;
+  const auto &name = c.job->decl->name;
+  command.usesModel = usesModel(c);
+  if (c.job->machine) {
+    std::optional<Machine> machine = findMachine(c, options);
+    if (!machine)
+      return false;
+    command.machine = std::move(*machine);
+    command.runtime = makeRuntime(c.job->runtime);
+  } else if (!command.takesTime) {
+    c.diags.report(name.loc(), diag::NoIterationTimeOfJob).range(name.range) << name.name;
+    return false;
+  } else if (!command.rates.empty() && !command.hasCosts && options.emit != EmitKind::Time) {
+    c.diags.report(name.loc(), diag::FlagWithoutEffect).range(name.range)
+        << command.rates.front() << "job '" + name.name.str() + "' names no machine, whose rates it would replace";
+    return false;
+  }
+  return !command.hasCosts || checkRatesOfCosts(command, c.diags);
 }
 
 std::unique_ptr<ServedJob> ServedJob::create(DriverOptions &options, Session &session) {
@@ -104,14 +128,11 @@ std::unique_ptr<ServedJob> ServedJob::create(DriverOptions &options, Session &se
   Compilation &c = served->probes.back()->compilation;
   bool serves = c.job && c.job->inference && c.job->inference->servesRequests;
   // With times that are given, other errors are reported when the job is compiled with its iterations.
-  if (!serves || (!isGood && options.requests->usesModel)) {
+  if (!serves || (!isGood && served->usesModel(c)) || !served->findTimes(c)) {
     served->printMessages();
     return nullptr;
   }
-  if (!options.requests->takesTime) {
-    session.getDiags().report(SMLoc(), diag::NoIterationTime);
-    return nullptr;
-  }
+  options.requests = served->options.requests;
   options.requests->options.batching.stages = unsigned(c.job->strategy.getNumStages());
   options.requests->decodesApart =
       isGood && listAttention(c, PhaseKind::Forward) != listAttention(c, PhaseKind::Decode);
@@ -121,8 +142,13 @@ std::unique_ptr<ServedJob> ServedJob::create(DriverOptions &options, Session &se
 
 void ServedJob::restart() {
   if (UnitTimer *timer = probes.back()->timer.get())
-    timer->pass(maxTicks);
+    timer->restart();
   lastBegin = 0;
+}
+
+bool ServedJob::isInsideTables() const {
+  const UnitTimer *timer = probes.back()->timer.get();
+  return !timer || timer->isInsideTables();
 }
 
 std::optional<double> ServedJob::run(const Iteration &iteration, double given, int64_t begin,
@@ -138,7 +164,8 @@ std::optional<double> ServedJob::run(const Iteration &iteration, double given, i
     const UnitTimer &before = *probes.back()->timer;
     if (!compileProbe(/*withCopies=*/true) || !makeTimer())
       return fail();
-    probes.back()->timer->continueFrom(before);
+    if (!probes.back()->timer->continueFrom(before))
+      return fail();
     probes.erase(probes.begin()); // the one before
   }
   UnitTimer &timer = *probes.back()->timer;

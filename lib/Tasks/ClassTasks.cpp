@@ -4,6 +4,7 @@
 #include "stage/IR/graph/Costs.h"
 #include "stage/Support/Digits.h"
 #include "stage/Tasks/Diagnostics.h"
+#include "stage/Tasks/ShapeSizes.h"
 
 using namespace stage;
 
@@ -270,7 +271,7 @@ const ClassTasks::OpFacts &ClassTasks::getFacts(const Op &op) {
   if (n.tensorSize && (!hasWork || slowness))
     f.fields.bytes = makeNumber(n.tensorSize, 1, &op, nullptr);
   if (hasWork) {
-    f.work = getWork(graph, op, *n.cost, [&](Size size) { return int64_t(sizes.evaluate(size, op)); });
+    f.work = getWork(graph, op, *n.cost, [&](Size size) { return evaluateShape(size, op, binding, sizes); });
     f.fields.work = &*f.work;
     if (n.tensorSize && !slowness)
       f.fields.bytes = std::max<uint64_t>(1, uint64_t(f.work->bytes));

@@ -5,14 +5,11 @@
 
 using namespace stage;
 
-bool CompiledWalk::serves(llvm::ArrayRef<const Program *> parts) { return parts.size() == 1; }
-
-CompiledWalk::CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime,
-                           const TaskOptions &asked, DiagnosticEngine &diags)
-    : diags(diags), runtime(runtime), hasCharges(machine.isDeclared() && hasSurcharges({&program}, runtime)),
-      options(asked), connections(program, machine) {
+CompiledWalk::CompiledWalk(const TimedPart &part, const TaskOptions &asked, DiagnosticEngine &diags)
+    : diags(diags), runtime(part.runtime), hasCharges(hasSurcharges(part)), options(asked),
+      connections(*part.program, part.machine) {
   options.names = options.orderAsData = false;
-  options.works = machine.isDeclared();
+  options.works = part.machine.isDeclared();
 }
 
 CompiledWalk::Outcome CompiledWalk::run() {

@@ -28,6 +28,7 @@
 #include "TimeAccounts.h"
 #include "UnitCompiler.h"
 #include "stage/Time/RankActivity.h"
+#include "stage/Time/TimedPart.h"
 #include <deque>
 
 namespace stage {
@@ -35,11 +36,10 @@ namespace stage {
 class CompiledWalk final : public StepRuns {
 public:
   /// Whether it may be able to time these: there is one part.
-  static bool serves(llvm::ArrayRef<const Program *> parts);
+  static bool serves(llvm::ArrayRef<TimedPart> parts) { return parts.size() == 1; }
 
   /// All must outlive this.
-  CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime, const TaskOptions &options,
-               DiagnosticEngine &diags);
+  CompiledWalk(const TimedPart &part, const TaskOptions &options, DiagnosticEngine &diags);
 
   /// Before run(): keeps units, so that a caller may ask getTasks() for them afterwards.
   void keepUnits() { keepsUnits = true; }

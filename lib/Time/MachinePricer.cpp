@@ -5,19 +5,19 @@
 
 using namespace stage;
 
-bool stage::hasSurcharges(llvm::ArrayRef<const Program *> parts, const Runtime &runtime) {
+bool stage::hasSurcharges(const TimedPart &part) {
+  const Runtime &runtime = part.runtime;
   bool isTaxed = runtime.launch || runtime.taxOfCollectives.num || runtime.taxOfSends.num || runtime.taxOfCopies.num ||
                  runtime.taxOfCommunication.num;
-  return isTaxed || llvm::any_of(parts, [](const Program *part) {
-           return llvm::any_of(part->graph->streams,
-                               [](const auto &stream) { return stream->kind == StreamKind::Communication; });
-         });
+  return part.machine.isDeclared() && (isTaxed || llvm::any_of(part.program->graph->streams, [](const auto &stream) {
+                                         return stream->kind == StreamKind::Communication;
+                                       }));
 }
 
-MachinePricer::MachinePricer(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
-                             bool keepsRuns, DiagnosticEngine &diags)
-    : machine(machine), runtime(runtime), loc(parts.front()->graph->loc), diags(diags),
-      surcharges(machine.isDeclared() && hasSurcharges(parts, runtime)), keepsRuns(keepsRuns) {}
+void MachinePricer::setWalk(const StepWalk &asked) {
+  walk = &asked;
+  surcharges = llvm::any_of(asked.getParts(), hasSurcharges);
+}
 
 MachinePricer::PricedClass &MachinePricer::getClass(unsigned number) {
   for (unsigned next = unsigned(classes.size()); next <= number; ++next)
@@ -49,9 +49,14 @@ std::optional<Ticks> stage::findPrice(const Task &task, const Machine &machine, 
 
 bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) {
   llvm::StringRef missing;
-  std::optional<Ticks> duration = findPrice(task, machine, runtime, getClass(classNumber).slowness, place, missing);
+  const TimedPart &part = walk->getPart(classNumber);
+  const Machine &machine = part.machine, *lacking = &machine;
+  const TimedPart *other = walk->findOtherMachine(classNumber, task);
+  std::optional<Ticks> duration =
+      other ? findDurationBetween(task, machine, other->machine, missing, lacking)
+            : findPrice(task, machine, part.runtime, getClass(classNumber).slowness, place, missing);
   if (!duration) {
-    reportMissingRate(task, machine, loc, missing, diags);
+    reportMissingRate(task, *lacking, part.program->graph->loc, missing, diags);
     return false;
   }
   waiting.duration = *duration;
@@ -85,8 +90,9 @@ void MachinePricer::takeReceive(unsigned classNumber, const Task &task, const Gr
 }
 
 void MachinePricer::settle() {
-  for (PricedClass &each : classes) {
-    each.surcharges = findSurcharges(each.tasks, unsigned(each.lanes.size()), runtime);
+  for (unsigned number = 0; number < classes.size(); ++number) {
+    PricedClass &each = classes[number];
+    each.surcharges = findSurcharges(each.tasks, unsigned(each.lanes.size()), walk->getPart(number).runtime);
     each.tasks.forgetAwaited();
   }
 }

@@ -17,12 +17,11 @@ std::optional<Ticks> findPrice(const Task &task, const Machine &machine, const R
                                const std::optional<Rational> &slowness, const GroupPlace &place,
                                llvm::StringRef &missing);
 /// Tasks may take more than their prices: two of communication may run beside each other, or something is taxed.
-bool hasSurcharges(llvm::ArrayRef<const Program *> parts, const Runtime &runtime);
+bool hasSurcharges(const TimedPart &part);
 
 class MachinePricer : public TaskPricer, public StepRuns {
 public:
-  MachinePricer(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime, bool keepsRuns,
-                DiagnosticEngine &diags);
+  MachinePricer(bool keepsRuns, DiagnosticEngine &diags) : diags(diags), keepsRuns(keepsRuns) {}
 
   /// A task of a class, by its id: what it is, and when it ran.
   struct PricedTask : TaskFacts {
@@ -30,8 +29,8 @@ public:
     std::optional<ClassTask> cause; ///< For what it waited last.
   };
 
-  /// The walk must outlive this.
-  void setWalk(const StepWalk &asked) { walk = &asked; }
+  /// Before the walk runs, which must outlive this.
+  void setWalk(const StepWalk &asked);
   bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) override;
   void takeReceive(unsigned classNumber, const Task &task, const GroupPlace &place,
                    const WaitingTask &waiting) override;
@@ -68,12 +67,9 @@ private:
   PricedClass &getClass(unsigned number);
   TimedTask &add(unsigned classNumber, const WaitingTask &waiting);
 
-  const Machine &machine;
-  const Runtime &runtime;
-  SMLoc loc;
   DiagnosticEngine &diags;
   const StepWalk *walk = nullptr;
-  bool surcharges = false; ///< Tasks may take more than their prices.
+  bool surcharges = false; ///< Tasks may take more than their prices, of some part.
   bool keepsRuns;
   bool insideTables = true;
   bool assumed = false;

@@ -10,37 +10,40 @@ using namespace stage;
 namespace {
 class PriceLister : public TaskPricer {
 public:
-  PriceLister(const Machine &machine, SMLoc loc, DiagnosticEngine &diags) : machine(machine), loc(loc), diags(diags) {}
+  explicit PriceLister(DiagnosticEngine &diags) : diags(diags) {}
 
   void setWalk(const StepWalk &asked) { walk = &asked; }
 
   bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) override {
     llvm::StringRef missing;
-    std::optional<Ticks> price = findDuration(task, machine, place, missing);
+    const TimedPart &part = walk->getPart(classNumber);
+    const Machine *lacking = &part.machine;
+    const TimedPart *other = walk->findOtherMachine(classNumber, task);
+    std::optional<Ticks> price = other ? findDurationBetween(task, part.machine, other->machine, missing, lacking)
+                                       : findDuration(task, part.machine, place, missing);
     if (!price) {
-      reportMissingRate(task, machine, loc, missing, diags);
+      reportMissingRate(task, *lacking, part.program->graph->loc, missing, diags);
       return false;
     }
     waiting.duration = *price;
     unsigned stage = walk->getTasks(classNumber).getStage().stage;
-    const Program *program = &walk->getProgram(classNumber);
+    const Program *program = part.program;
     auto [known, isFirst] = classOf.try_emplace({program, stage}, classNumber);
     if (known->second == classNumber)
-      add(program, stage, task, place, *price);
+      add(part, stage, task, place, *price);
     return true;
   }
 
   std::vector<PriceRow> take() { return std::move(rows); }
 
 private:
-  void add(const Program *program, unsigned stage, const Task &task, const GroupPlace &place, Ticks price) {
+  void add(const TimedPart &part, unsigned stage, const Task &task, const GroupPlace &place, Ticks price) {
+    const Program *program = part.program;
     auto [known, isNew] =
         numbers.try_emplace({program, stage, task.op, unsigned(task.kind), price}, unsigned(rows.size()));
     if (isNew) {
-      PriceRow row = describe(task, place);
-      row.part = unsigned(llvm::find(programs, program) - programs.begin());
-      if (row.part == programs.size())
-        programs.push_back(program);
+      PriceRow row = describe(part.machine, task, place);
+      row.part = unsigned(&part - walk->getParts().data());
       row.stage = stage;
       row.price = price;
       rows.push_back(std::move(row));
@@ -48,7 +51,7 @@ private:
     ++rows[known->second].count;
   }
 
-  PriceRow describe(const Task &task, const GroupPlace &place) const {
+  static PriceRow describe(const Machine &machine, const Task &task, const GroupPlace &place) {
     PriceRow row;
     row.task = task.op ? describeOp(*task.op) : task.isWait ? "wait" : "message";
     uint64_t bytes = task.bytes.resolve({});
@@ -88,25 +91,21 @@ private:
     }
   }
 
-  const Machine &machine;
-  SMLoc loc;
   DiagnosticEngine &diags;
   const StepWalk *walk = nullptr;
   std::map<std::pair<const Program *, unsigned>, unsigned> classOf; ///< The lowest of a stage.
-  std::vector<const Program *> programs;
   std::map<std::tuple<const Program *, unsigned, const Op *, unsigned, Ticks>, unsigned> numbers;
   std::vector<PriceRow> rows;
 };
 } // namespace
 
-std::optional<std::vector<PriceRow>> stage::listPrices(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                                       DiagnosticEngine &diags) {
+std::optional<std::vector<PriceRow>> stage::listPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags) {
   TaskOptions options;
-  options.works = machine.isDeclared();
-  if (!checkTimed(parts, machine, options, diags))
+  options.works = parts.front().machine.isDeclared();
+  if (!checkTimed(parts, options, diags))
     return std::nullopt;
-  PriceLister lister(machine, parts.front()->graph->loc, diags);
-  StepWalk walk(parts, machine, options, lister, diags);
+  PriceLister lister(diags);
+  StepWalk walk(parts, options, lister, diags);
   lister.setWalk(walk);
   if (!walk.run())
     return std::nullopt;
@@ -119,8 +118,8 @@ static Record::Digits toMicros(Ticks ticks) {
   return {toDecimal(ticks / ticksPerMicro) + "." + toDecimal(ticksPerMicro + ticks % ticksPerMicro).substr(1)};
 }
 
-void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, const Machine &machine) {
-  os << "prices on " << machine.describe() << ", of a rank of each stage, in us; * lies outside of the tables\n";
+void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, llvm::StringRef machines) {
+  os << "prices on " << machines << ", of a rank of each stage, in us; * lies outside of the tables\n";
   bool hasParts = llvm::any_of(rows, [](const PriceRow &row) { return row.part != 0; });
   std::vector<Records> table;
   for (const PriceRow &row : rows)

@@ -45,39 +45,55 @@ std::string stage::describeOp(const Op &op) {
   return place.empty() ? type : place + " " + type;
 }
 
-bool stage::checkTimed(llvm::ArrayRef<const Program *> parts, const Machine &machine, const TaskOptions &options,
-                       DiagnosticEngine &diags) {
-  int64_t numRanks = 0;
-  for (const Program *part : parts) {
-    if (!checkSlowRanks(*part->graph, diags) || !checkSteps(*part, options.steps, diags))
+bool stage::checkTimed(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options, DiagnosticEngine &diags) {
+  for (const TimedPart &part : parts)
+    if (!checkSlowRanks(*part.program->graph, diags) || !checkSteps(*part.program, options.steps, diags))
       return false;
-    numRanks += part->graph->mesh.getNumRanks();
+  for (const TimedPart &part : parts) {
+    int64_t numRanks = 0;
+    for (const TimedPart &other : parts)
+      if (other.isOnMachineOf(part))
+        numRanks += other.program->graph->mesh.getNumRanks();
+    if (!part.machine.checkNumRanks(numRanks, part.program->graph->loc, diags))
+      return false;
   }
-  return machine.checkNumRanks(numRanks, parts.front()->graph->loc, diags);
+  return true;
 }
 
-std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                                const Runtime &runtime, const TaskOptions &options,
+std::optional<Ticks> stage::findDurationBetween(const Task &task, const Machine &own, const Machine &other,
+                                                llvm::StringRef &missing, const Machine *&lacking) {
+  Ticks longer = 0;
+  for (const Machine *machine : {&own, &other}) {
+    std::optional<Ticks> ticks = findDuration(task, *machine, findFarthest(*machine), missing);
+    if (!ticks) {
+      lacking = machine;
+      return std::nullopt;
+    }
+    longer = std::max(longer, *ticks);
+  }
+  return longer;
+}
+
+std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options,
                                                 DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, options, diags))
+  if (!checkTimed(parts, options, diags))
     return std::nullopt;
-  if (parts.size() == 1) {
-    CompiledWalk walk(*parts.front(), machine, runtime, options, diags);
+  if (CompiledWalk::serves(parts)) {
+    CompiledWalk walk(parts.front(), options, diags);
     if (CompiledWalk::Outcome outcome = walk.run(); outcome != CompiledWalk::Outcome::Unsupported)
       return outcome == CompiledWalk::Outcome::Done ? std::optional(walk.collect()) : std::nullopt;
   }
-  return findStepTimeByTask(parts, machine, runtime, options, diags);
+  return findStepTimeByTask(parts, options, diags);
 }
 
-std::optional<StepActivity> stage::findStepTimeByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                                      const Runtime &runtime, const TaskOptions &asked,
+std::optional<StepActivity> stage::findStepTimeByTask(llvm::ArrayRef<TimedPart> parts, const TaskOptions &asked,
                                                       DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, asked, diags))
+  if (!checkTimed(parts, asked, diags))
     return std::nullopt;
   TaskOptions options = asked;
-  options.works = machine.isDeclared();
-  MachinePricer pricer(parts, machine, runtime, /*keepsRuns=*/false, diags);
-  StepWalk walk(parts, machine, options, pricer, diags);
+  options.works = parts.front().machine.isDeclared();
+  MachinePricer pricer(/*keepsRuns=*/false, diags);
+  StepWalk walk(parts, options, pricer, diags);
   pricer.setWalk(walk);
   return walk.run() ? std::optional(walk.collect()) : std::nullopt;
 }

@@ -48,8 +48,7 @@ public:
 
 class StepTimeline::ByUnit final : public Walked {
 public:
-  ByUnit(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags)
-      : program(program), walk(program, machine, runtime, TaskOptions(), diags) {
+  ByUnit(const TimedPart &part, DiagnosticEngine &diags) : program(*part.program), walk(part, TaskOptions(), diags) {
     walk.keepUnits();
   }
   const StepRuns &getRuns() const override { return walk; }
@@ -64,9 +63,8 @@ public:
 
 class StepTimeline::ByTask final : public Walked {
 public:
-  ByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
-         const TaskOptions &options, DiagnosticEngine &diags)
-      : pricer(parts, machine, runtime, /*keepsRuns=*/true, diags), walk(parts, machine, options, pricer, diags) {
+  ByTask(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options, DiagnosticEngine &diags)
+      : pricer(/*keepsRuns=*/true, diags), walk(parts, options, pricer, diags) {
     pricer.setWalk(walk);
   }
   const StepRuns &getRuns() const override { return pricer; }
@@ -82,17 +80,16 @@ public:
 StepTimeline::StepTimeline() = default;
 StepTimeline::~StepTimeline() = default;
 
-std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                                 const Runtime &runtime, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, TaskOptions(), diags))
+std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags) {
+  if (!checkTimed(parts, TaskOptions(), diags))
     return nullptr;
   std::unique_ptr<StepTimeline> timeline(new StepTimeline());
-  timeline->machine = machine.describe();
-  timeline->runtime = runtime.describe();
-  for (const Program *part : parts)
-    timeline->numRanks += part->graph->mesh.getNumRanks();
+  timeline->machine = describeMachines(parts);
+  timeline->runtime = describeRuntimes(parts);
+  for (const TimedPart &part : parts)
+    timeline->numRanks += part.program->graph->mesh.getNumRanks();
   if (CompiledWalk::serves(parts)) {
-    auto walked = std::make_unique<ByUnit>(*parts.front(), machine, runtime, diags);
+    auto walked = std::make_unique<ByUnit>(parts.front(), diags);
     switch (walked->walk.run()) {
     case CompiledWalk::Outcome::Done:
       timeline->step = walked->walk.getStep();
@@ -107,7 +104,7 @@ std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<const Program *>
   }
   TaskOptions options;
   options.works = true;
-  auto walked = std::make_unique<ByTask>(parts, machine, runtime, options, diags);
+  auto walked = std::make_unique<ByTask>(parts, options, diags);
   if (!walked->walk.run())
     return nullptr;
   timeline->step = walked->walk.collect().step;

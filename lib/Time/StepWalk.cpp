@@ -8,17 +8,18 @@ using namespace stage;
 
 constexpr Ticks unknown = -1;
 
-StepWalk::StepWalk(llvm::ArrayRef<const Program *> programs, const Machine &machine, const TaskOptions &asked,
-                   TaskPricer &pricer, DiagnosticEngine &diags)
-    : machine(machine), options(asked), pricer(pricer), diags(diags) {
+StepWalk::StepWalk(llvm::ArrayRef<TimedPart> timed, const TaskOptions &asked, TaskPricer &pricer,
+                   DiagnosticEngine &diags)
+    : timed(timed), options(asked), pricer(pricer), diags(diags) {
   options.names = options.orderAsData = false;
   uint64_t firstGroup = 1;
   unsigned firstClass = 0;
-  for (const Program *program : programs) {
-    const Part &part = parts.emplace_back(*program, machine, firstGroup, firstClass, /*apart=*/programs.size() > 1);
+  for (const TimedPart &each : timed) {
+    const Part &part =
+        parts.emplace_back(each, firstGroup, firstClass, /*apart=*/timed.size() > 1, countRanksElsewhere(timed, each));
     firstGroup = part.groups.getEnd();
     firstClass += part.classes.getNumClasses();
-    numRanks += program->graph->mesh.getNumRanks();
+    numRanks += part.program.graph->mesh.getNumRanks();
   }
 }
 
@@ -188,9 +189,14 @@ unsigned StepWalk::findMeeting(const ClassWalk &walk, const Task &task) {
       meetingNumbers.try_emplace({task.group.resolve(walk.slots), task.stream}, unsigned(meetings.size()));
   if (isNew) {
     RankClasses::GroupSize size = walk.part.classes.getGroupSize(kind);
-    GroupPlace place = machine.getBlockSizes().empty()
-                           ? GroupPlace(size.members)
-                           : machine.findPlace(walk.part.classes.listMembers(kind, walk.rank));
+    const Machine &machine = walk.part.timed.machine;
+    GroupPlace place = size.members;
+    if (!machine.getBlockSizes().empty()) {
+      std::vector<int64_t> members = walk.part.classes.listMembers(kind, walk.rank);
+      for (int64_t &member : members)
+        member -= walk.part.ranksElsewhere;
+      place = machine.findPlace(members);
+    }
     meetings.push_back({size.classes, std::move(place), 0, {}});
   }
   return number->second;
@@ -198,9 +204,14 @@ unsigned StepWalk::findMeeting(const ClassWalk &walk, const Task &task) {
 
 /// Where the ranks that communicate lie, on the rank that stands for the class. `number`: the meeting of a collective.
 GroupPlace StepWalk::findPlace(const ClassWalk &walk, const Task &task, unsigned number) const {
-  if (task.isPricedAsMessage())
-    return machine.findPlace(
-        {int64_t(walk.part.program.firstRank) + walk.rank, int64_t(task.peer.resolve(walk.slots))});
+  if (task.isPricedAsMessage()) {
+    int64_t peer = int64_t(task.peer.resolve(walk.slots));
+    const Part &own = walk.part, &other = findPart(peer);
+    if (!other.timed.isOnMachineOf(own.timed))
+      return findFarthest(own.timed.machine);
+    return own.timed.machine.findPlace(
+        {own.program.firstRank + walk.rank - own.ranksElsewhere, peer - other.ranksElsewhere});
+  }
   if (task.kind != TaskKind::Collective)
     return 1;
   return meetings[number].place;
@@ -226,12 +237,25 @@ unsigned StepWalk::findChannel(unsigned number, const Task &task) {
   return known->second;
 }
 
-/// The class of a rank that is counted in all parts.
-unsigned StepWalk::findClass(int64_t rank) const {
+/// The part of a rank that is counted in all parts.
+const StepWalk::Part &StepWalk::findPart(int64_t rank) const {
   for (const Part &part : llvm::reverse(parts))
     if (rank >= part.program.firstRank)
-      return part.firstClass + part.classes.find(rank - part.program.firstRank);
+      return part;
   llvm_unreachable("ranks are counted from 0");
+}
+
+unsigned StepWalk::findClass(int64_t rank) const {
+  const Part &part = findPart(rank);
+  return part.firstClass + part.classes.find(rank - part.program.firstRank);
+}
+
+const TimedPart *StepWalk::findOtherMachine(unsigned classNumber, const Task &task) const {
+  if (!task.isPricedAsMessage() || parts.size() == 1)
+    return nullptr;
+  const ClassWalk &walk = walks[classNumber];
+  const Part &other = findPart(int64_t(task.peer.resolve(walk.slots)));
+  return other.timed.isOnMachineOf(walk.part.timed) ? nullptr : &other.timed;
 }
 
 /// When all tasks for which a task waits have ended; `unknown` if some have not.

@@ -10,10 +10,10 @@
 #define STAGE_LIB_TIME_STEPWALK_H
 
 #include "StepRuns.h"
-#include "stage/Machine/Machine.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/RankActivity.h"
 #include "stage/Time/RankClasses.h"
+#include "stage/Time/TimedPart.h"
 #include <deque>
 #include <map>
 
@@ -68,8 +68,7 @@ public:
 class StepWalk {
 public:
   /// All must outlive this.
-  StepWalk(llvm::ArrayRef<const Program *> programs, const Machine &machine, const TaskOptions &options,
-           TaskPricer &pricer, DiagnosticEngine &diags);
+  StepWalk(llvm::ArrayRef<TimedPart> timed, const TaskOptions &options, TaskPricer &pricer, DiagnosticEngine &diags);
 
   /// False after a report.
   bool run();
@@ -77,6 +76,11 @@ public:
   unsigned getNumClasses() const { return unsigned(walks.size()); }
   const ClassTasks &getTasks(unsigned classNumber) const { return walks[classNumber].tasks; }
   const Program &getProgram(unsigned classNumber) const { return walks[classNumber].part.program; }
+  llvm::ArrayRef<TimedPart> getParts() const { return timed; }
+  /// That of the part of a class.
+  const TimedPart &getPart(unsigned classNumber) const { return walks[classNumber].part.timed; }
+  /// Of a message between two machines, that is taken up, the part at its other end.
+  const TimedPart *findOtherMachine(unsigned classNumber, const Task &task) const;
   /// The rank that stands for a class, counted over all parts.
   int64_t getRepresentative(unsigned classNumber) const {
     return int64_t(walks[classNumber].part.program.firstRank) + walks[classNumber].rank;
@@ -114,13 +118,16 @@ private:
     std::vector<unsigned> arrived;
   };
   struct Part {
-    Part(const Program &program, const Machine &machine, uint64_t firstGroup, unsigned firstClass, bool apart)
-        : program(program), groups(program, firstGroup), classes(program, machine.getBlockSizes(), apart),
-          firstClass(firstClass) {}
+    Part(const TimedPart &timed, uint64_t firstGroup, unsigned firstClass, bool apart, int64_t ranksElsewhere)
+        : timed(timed), program(*timed.program), groups(program, firstGroup),
+          classes(program, timed.machine.getBlockSizes(), apart), firstClass(firstClass),
+          ranksElsewhere(ranksElsewhere) {}
+    const TimedPart &timed;
     const Program &program;
     GroupTable groups;
     RankClasses classes;
     unsigned firstClass;
+    int64_t ranksElsewhere; ///< See TimedPart.h.
   };
   /// One class, and the rank that stands for it.
   struct ClassWalk {
@@ -153,6 +160,7 @@ private:
   void takeUp(unsigned number, const Task &task);
   static Lane &getLane(ClassWalk &walk, const Task &task);
   unsigned findMeeting(const ClassWalk &walk, const Task &task);
+  const Part &findPart(int64_t rank) const;
   GroupPlace findPlace(const ClassWalk &walk, const Task &task, unsigned number) const;
   unsigned findChannel(unsigned number, const Task &task);
   unsigned findClass(int64_t rank) const;
@@ -168,7 +176,7 @@ private:
   bool meet(unsigned number, WaitingTask &task, Readiness ready);
   bool receive(unsigned number, const WaitingTask &task);
 
-  const Machine &machine;
+  llvm::ArrayRef<TimedPart> timed;
   TaskOptions options;
   TaskPricer &pricer;
   DiagnosticEngine &diags;

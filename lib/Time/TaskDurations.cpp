@@ -5,26 +5,25 @@
 
 using namespace stage;
 
-std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<const Program *> programs, const Machine &machine,
-                                                   const Runtime &runtime, const TaskOptions &asked,
+std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<TimedPart> parts, const TaskOptions &asked,
                                                    DiagnosticEngine &diags) {
-  if (!checkTimed(programs, machine, asked, diags))
+  if (!checkTimed(parts, asked, diags))
     return nullptr;
   TaskOptions options = asked;
-  options.works = machine.isDeclared();
-  MachinePricer pricer(programs, machine, runtime, /*keepsRuns=*/true, diags);
-  StepWalk walk(programs, machine, options, pricer, diags);
+  options.works = parts.front().machine.isDeclared();
+  MachinePricer pricer(/*keepsRuns=*/true, diags);
+  StepWalk walk(parts, options, pricer, diags);
   pricer.setWalk(walk);
   if (!walk.run())
     return nullptr;
   auto result = std::make_unique<TaskDurations>();
-  result->machine = machine.describe();
-  result->runtime = runtime;
   unsigned firstClass = 0;
-  for (const Program *program : programs) {
-    auto classes = std::make_unique<RankClasses>(*program, machine.getBlockSizes(), /*apart=*/programs.size() > 1);
+  for (const TimedPart &part : parts) {
+    const Machine &machine = part.machine;
+    auto classes = std::make_unique<RankClasses>(*part.program, machine.getBlockSizes(), /*apart=*/parts.size() > 1);
     unsigned count = classes->getNumClasses();
-    result->parts.push_back({int64_t(program->firstRank), firstClass, std::move(classes)});
+    result->parts.push_back(
+        {machine.describe(), part.runtime, part.program->firstRank, firstClass, std::move(classes)});
     firstClass += count;
   }
   constexpr Ticks ticksPerMicro = ticksPerSecond / 1'000'000;
@@ -46,9 +45,14 @@ std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<const Program 
   return result;
 }
 
-unsigned TaskDurations::findClass(int64_t rank) const {
+const TaskDurations::Part &TaskDurations::findPart(int64_t rank) const {
   for (const Part &part : llvm::reverse(parts))
     if (rank >= part.firstRank)
-      return part.firstClass + part.classes->find(rank - part.firstRank);
+      return part;
   llvm_unreachable("ranks are counted from 0");
+}
+
+unsigned TaskDurations::findClass(int64_t rank) const {
+  const Part &part = findPart(rank);
+  return part.firstClass + part.classes->find(rank - part.firstRank);
 }

@@ -107,12 +107,11 @@ static void addStage(TimeReport &report, StageTime time, const StageOwner &owner
     *same = std::move(time);
 }
 
-static bool walkTasks(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
-                      DiagnosticEngine &diags, TimeReport &report) {
+static bool walkTasks(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags, TimeReport &report) {
   TaskOptions options;
   options.works = true;
-  MachinePricer pricer(parts, machine, runtime, /*keepsRuns=*/true, diags);
-  StepWalk walk(parts, machine, options, pricer, diags);
+  MachinePricer pricer(/*keepsRuns=*/true, diags);
+  StepWalk walk(parts, options, pricer, diags);
   pricer.setWalk(walk);
   if (!walk.run())
     return false;
@@ -139,15 +138,14 @@ static bool walkTasks(llvm::ArrayRef<const Program *> parts, const Machine &mach
   return true;
 }
 
-static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &machine, const Runtime &runtime,
-                                       DiagnosticEngine &diags, TimeReport &report) {
-  CompiledWalk walk(program, machine, runtime, TaskOptions(), diags);
+static CompiledWalk::Outcome walkUnits(const TimedPart &part, DiagnosticEngine &diags, TimeReport &report) {
+  CompiledWalk walk(part, TaskOptions(), diags);
   if (CompiledWalk::Outcome outcome = walk.run(); outcome != CompiledWalk::Outcome::Done)
     return outcome;
   report.step = walk.getStep();
   report.insideTables = walk.isInsideTables();
   report.isAssumed = walk.isAssumed();
-  auto getOwner = [&](unsigned number) { return StageOwner{&program, walk.getTasks(number).getStage().stage}; };
+  auto getOwner = [&](unsigned number) { return StageOwner{part.program, walk.getTasks(number).getStage().stage}; };
   for (unsigned number = 0; number < walk.getNumClasses(); ++number)
     addStage(report, walk.takeAccounts(number), getOwner(number), walk.getClasses(), walk.getRepresentative(number));
   PathPieces pieces;
@@ -159,45 +157,56 @@ static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &ma
   return CompiledWalk::Outcome::Done;
 }
 
-static std::optional<TimeReport> find(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                      const Runtime &runtime, bool byTask, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, TaskOptions(), diags))
+static std::optional<TimeReport> find(llvm::ArrayRef<TimedPart> parts, bool byTask, DiagnosticEngine &diags) {
+  if (!checkTimed(parts, TaskOptions(), diags))
     return std::nullopt;
   TimeReport report;
-  report.machine = machine.describe();
-  report.runtime = runtime.describe();
+  report.machine = describeMachines(parts);
+  report.runtime = describeRuntimes(parts);
   CompiledWalk::Outcome outcome = CompiledWalk::Outcome::Unsupported;
   if (!byTask && CompiledWalk::serves(parts))
-    outcome = walkUnits(*parts.front(), machine, runtime, diags, report);
+    outcome = walkUnits(parts.front(), diags, report);
   bool isDone = outcome == CompiledWalk::Outcome::Done ||
-                (outcome == CompiledWalk::Outcome::Unsupported && walkTasks(parts, machine, runtime, diags, report));
+                (outcome == CompiledWalk::Outcome::Unsupported && walkTasks(parts, diags, report));
   return isDone ? std::optional(std::move(report)) : std::nullopt;
+}
+
+static std::vector<TimedPart> listParts(llvm::ArrayRef<const Program *> programs, const Machine &machine,
+                                        const Runtime &runtime) {
+  std::vector<TimedPart> parts;
+  for (const Program *program : programs)
+    parts.push_back({program, machine, runtime});
+  return parts;
 }
 
 std::optional<TimeReport> stage::findTimeReport(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                                 const Runtime &runtime, DiagnosticEngine &diags) {
-  return find(parts, machine, runtime, /*byTask=*/false, diags);
+  return find(listParts(parts, machine, runtime), /*byTask=*/false, diags);
 }
 
 std::optional<TimeReport> stage::findTimeReportByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                                       const Runtime &runtime, DiagnosticEngine &diags) {
-  return find(parts, machine, runtime, /*byTask=*/true, diags);
+  return find(listParts(parts, machine, runtime), /*byTask=*/true, diags);
 }
 
-std::optional<Ticks> stage::findStep(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                     const Runtime &runtime, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, TaskOptions(), diags))
+static std::optional<Ticks> findStepOf(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags) {
+  if (!checkTimed(parts, TaskOptions(), diags))
     return std::nullopt;
   if (CompiledWalk::serves(parts)) {
-    CompiledWalk walk(*parts.front(), machine, runtime, TaskOptions(), diags);
+    CompiledWalk walk(parts.front(), TaskOptions(), diags);
     CompiledWalk::Outcome outcome = walk.run();
     if (outcome != CompiledWalk::Outcome::Unsupported)
       return outcome == CompiledWalk::Outcome::Done ? std::optional(walk.getStep()) : std::nullopt;
   }
   TaskOptions options;
   options.works = true;
-  MachinePricer pricer(parts, machine, runtime, /*keepsRuns=*/false, diags);
-  StepWalk walk(parts, machine, options, pricer, diags);
+  MachinePricer pricer(/*keepsRuns=*/false, diags);
+  StepWalk walk(parts, options, pricer, diags);
   pricer.setWalk(walk);
   return walk.run() ? std::optional(walk.getStep()) : std::nullopt;
+}
+
+std::optional<Ticks> stage::findStep(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                     const Runtime &runtime, DiagnosticEngine &diags) {
+  return findStepOf(listParts(parts, machine, runtime), diags);
 }

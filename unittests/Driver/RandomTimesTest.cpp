@@ -145,14 +145,14 @@ protected:
 
   StepActivity findTime(const MachineRates &rates, const Runtime &runtime) {
     std::optional<StepActivity> step =
-        findStepTime({c->program.get()}, Machine(rates), runtime, TaskOptions(), c->diags);
+        findStepTime(TimedPart{c->program.get(), rates, runtime}, TaskOptions(), c->diags);
     EXPECT_TRUE(step) << said;
     return step.value_or(StepActivity());
   }
 
   std::unique_ptr<TaskDurations> findDurations(const MachineRates &rates, const Runtime &runtime) {
     std::unique_ptr<TaskDurations> durations =
-        TaskDurations::find({c->program.get()}, Machine(rates), runtime, TaskOptions(), c->diags);
+        TaskDurations::find(TimedPart{c->program.get(), rates, runtime}, TaskOptions(), c->diags);
     EXPECT_TRUE(durations) << said;
     return durations;
   }

@@ -196,9 +196,8 @@ protected:
   /// beside each other.
   void checkTimeOfDurations(const MachineRates &rates) {
     Runtime runtime = makeRuntime();
-    Machine machine = rates;
-    std::unique_ptr<TaskDurations> durations =
-        TaskDurations::find({c->program.get()}, machine, runtime, TaskOptions(), c->diags);
+    TimedPart part{c->program.get(), rates, runtime};
+    std::unique_ptr<TaskDurations> durations = TaskDurations::find(part, TaskOptions(), c->diags);
     ASSERT_TRUE(durations) << messages.str();
     EmitOptions emit;
     emit.directory = path("timed");
@@ -209,9 +208,9 @@ protected:
     std::string ofTraces, ofProgram;
     llvm::raw_string_ostream traces(ofTraces), program(ofProgram);
     EXPECT_TRUE(printTimeline(path("timed"), TimelineOptions(), traces, c->diags)) << messages.str();
-    std::optional<StepActivity> step = findStepTime({c->program.get()}, machine, runtime, TaskOptions(), c->diags);
+    std::optional<StepActivity> step = findStepTime(part, TaskOptions(), c->diags);
     ASSERT_TRUE(step) << messages.str();
-    print(program, *step, machine, "machine: " + machine.describe() + ", runtime: " + runtime.describe());
+    print(program, *step, part.machine, describeParts(part));
     EXPECT_EQ(program.str(), traces.str());
   }
 
@@ -221,7 +220,8 @@ protected:
     std::string ofTraces, ofProgram;
     llvm::raw_string_ostream traces(ofTraces), program(ofProgram);
     EXPECT_TRUE(printTimeline(path("traces"), options, traces, c->diags)) << messages.str();
-    std::optional<StepActivity> step = findStepTime({c->program.get()}, rates, Runtime(), TaskOptions(), c->diags);
+    std::optional<StepActivity> step =
+        findStepTime(TimedPart{c->program.get(), rates, Runtime()}, TaskOptions(), c->diags);
     ASSERT_TRUE(step) << messages.str();
     print(program, *step, rates);
     EXPECT_EQ(program.str(), traces.str());
@@ -244,8 +244,8 @@ protected:
   /// Unit by unit and task by task, time goes to the same accounts, and the same tasks are on the critical path.
   void checkReport() {
     MachineRates rates = makeNetwork();
-    Runtime runtime = makeRuntime();
-    std::optional<StepActivity> activity = findStepTime({c->program.get()}, rates, runtime, TaskOptions(), c->diags);
+    TimedPart part{c->program.get(), rates, makeRuntime()};
+    std::optional<StepActivity> activity = findStepTime(part, TaskOptions(), c->diags);
     if (!activity) { // an area that differs from rank to rank, of an op whose FLOPs do not
       ++numUntimed;
       return;
@@ -254,12 +254,12 @@ protected:
     std::string ofUnits, ofTasks;
     llvm::raw_string_ostream unitsText(ofUnits), tasksText(ofTasks);
     print(unitsText, std::move(*activity), rates);
-    activity = findStepTimeByTask({c->program.get()}, rates, runtime, TaskOptions(), c->diags);
+    activity = findStepTimeByTask(part, TaskOptions(), c->diags);
     ASSERT_TRUE(activity);
     print(tasksText, std::move(*activity), rates);
     EXPECT_EQ(unitsText.str(), tasksText.str());
-    std::optional<TimeReport> units = findTimeReport({c->program.get()}, rates, runtime, c->diags);
-    std::optional<TimeReport> tasks = findTimeReportByTask({c->program.get()}, rates, runtime, c->diags);
+    std::optional<TimeReport> units = findTimeReport({c->program.get()}, rates, part.runtime, c->diags);
+    std::optional<TimeReport> tasks = findTimeReportByTask({c->program.get()}, rates, part.runtime, c->diags);
     ASSERT_TRUE(units && tasks) << messages.str();
     EXPECT_EQ(units->step, step);
     EXPECT_EQ(describe(*units), describe(*tasks));

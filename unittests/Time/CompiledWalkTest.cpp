@@ -74,10 +74,10 @@ protected:
 
   /// What it costs to find the time of the step, which must be that of the walk from task to task.
   CompiledWalk::Counts count(const Runtime &runtime = Runtime()) {
-    Machine machine = makeMachine();
-    CompiledWalk walk(*program, machine, runtime, TaskOptions(), diags);
+    TimedPart part{program.get(), makeMachine(), runtime};
+    CompiledWalk walk(part, TaskOptions(), diags);
     EXPECT_EQ(walk.run(), CompiledWalk::Outcome::Done) << messages.str();
-    std::optional<TimeReport> tasks = findTimeReportByTask({program.get()}, machine, runtime, diags);
+    std::optional<TimeReport> tasks = findTimeReportByTask({program.get()}, part.machine, runtime, diags);
     EXPECT_EQ(walk.getStep(), tasks ? tasks->step : -1);
     return walk.getCounts();
   }

@@ -14,8 +14,8 @@
 #ifndef STAGE_TIME_PRICELIST_H
 #define STAGE_TIME_PRICELIST_H
 
-#include "stage/Machine/Machine.h"
 #include "stage/Tasks/ClassTasks.h"
+#include "stage/Time/TimedPart.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace stage {
@@ -32,9 +32,9 @@ struct PriceRow {
 };
 
 /// In the order of first use. Nothing after a report.
-std::optional<std::vector<PriceRow>> listPrices(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                                DiagnosticEngine &diags);
-void print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, const Machine &machine);
+std::optional<std::vector<PriceRow>> listPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags);
+/// `machines`: `h100 (bf16)`.
+void print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, llvm::StringRef machines);
 
 } // namespace stage
 

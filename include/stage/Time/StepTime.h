@@ -2,7 +2,7 @@
 //
 // Problem: when does each task of a program run, and when does the last one end, on a machine?
 //
-//   std::optional<StepActivity> step = findStepTime({&program}, machine, TaskOptions(), diags);
+//   std::optional<StepActivity> step = findStepTime({{&program, machine, runtime}}, TaskOptions(), diags);
 //   print(os, *step, machine);                 // the text of `stage-trace timeline` for the traces of the program
 //
 // Rule: time is a longest path over tasks (stage/Tasks/ClassTasks.h). A task begins when all tasks for which it waits
@@ -22,10 +22,9 @@
 #ifndef STAGE_TIME_STEPTIME_H
 #define STAGE_TIME_STEPTIME_H
 
-#include "stage/Machine/Machine.h"
-#include "stage/Machine/Runtime.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/RankActivity.h"
+#include "stage/Time/TimedPart.h"
 
 namespace stage {
 
@@ -34,6 +33,10 @@ namespace stage {
 std::optional<Ticks> findDuration(const Task &task, const Machine &machine, const GroupPlace &place,
                                   llvm::StringRef &missing);
 
+/// What a message takes between two machines (TimedPart.h). `lacking`: the machine that lacks a rate.
+std::optional<Ticks> findDurationBetween(const Task &task, const Machine &own, const Machine &other,
+                                         llvm::StringRef &missing, const Machine *&lacking);
+
 /// Reports that the rate `missing` was not given: at the task's op, or at `loc` for a message between stages.
 void reportMissingRate(const Task &task, const Machine &machine, SMLoc loc, llvm::StringRef missing,
                        DiagnosticEngine &diags);
@@ -41,17 +44,15 @@ void reportMissingRate(const Task &task, const Machine &machine, SMLoc loc, llvm
 /// For people, what a task of an op is of and does: `layers.mlp.g gate_up`, `layers.h all_gather`.
 std::string describeOp(const Op &op);
 
-/// False after a report: ranks are slow in too many ways, steps are too many, or the machine is too small.
-bool checkTimed(llvm::ArrayRef<const Program *> parts, const Machine &machine, const TaskOptions &options,
-                DiagnosticEngine &diags);
+/// False after a report: ranks are slow in too many ways, steps are too many, or a machine is too small.
+bool checkTimed(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options, DiagnosticEngine &diags);
 
 /// What ranks do in a step, or in as many as the options say, of a program or of the parts of a workload. Of the
 /// options names and `orderAsData` say nothing here. Nothing after a report.
-std::optional<StepActivity> findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                         const Runtime &runtime, const TaskOptions &options, DiagnosticEngine &diags);
+std::optional<StepActivity> findStepTime(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options,
+                                         DiagnosticEngine &diags);
 /// The same, always from task to task, for tests.
-std::optional<StepActivity> findStepTimeByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                               const Runtime &runtime, const TaskOptions &options,
+std::optional<StepActivity> findStepTimeByTask(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options,
                                                DiagnosticEngine &diags);
 
 } // namespace stage

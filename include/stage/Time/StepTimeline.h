@@ -24,6 +24,7 @@
 
 #include "stage/Time/Surcharges.h"
 #include "stage/Time/TimeReport.h"
+#include "stage/Time/TimedPart.h"
 #include <compare>
 
 namespace stage {
@@ -57,10 +58,9 @@ struct TimedRun {
 
 class StepTimeline {
 public:
-  /// Of a program, or of the parts of a workload. All must outlive this; the machine must be a declared one. Null after
-  /// a report.
-  static std::unique_ptr<StepTimeline> find(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                            const Runtime &runtime, DiagnosticEngine &diags);
+  /// Of a program, or of the parts of a workload. All must outlive this; machines must be declared ones. Null after a
+  /// report.
+  static std::unique_ptr<StepTimeline> find(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags);
   ~StepTimeline();
 
   Ticks getStep() const { return step; }

@@ -15,10 +15,9 @@
 #ifndef STAGE_TIME_TASKDURATIONS_H
 #define STAGE_TIME_TASKDURATIONS_H
 
-#include "stage/Machine/Machine.h"
-#include "stage/Machine/Runtime.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/RankClasses.h"
+#include "stage/Time/TimedPart.h"
 
 namespace stage {
 
@@ -32,8 +31,7 @@ public:
   };
 
   /// Of the tasks of a program, or of the parts of a workload, which must outlive this. Null after a report.
-  static std::unique_ptr<TaskDurations> find(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                             const Runtime &runtime, const TaskOptions &options,
+  static std::unique_ptr<TaskDurations> find(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options,
                                              DiagnosticEngine &diags);
 
   /// The class of a rank, which is counted over all parts.
@@ -42,15 +40,20 @@ public:
   unsigned getNumClasses() const { return classes.size(); }
   llvm::ArrayRef<Duration> getTasks(unsigned classNumber) const { return classes[classNumber]; }
 
-  std::string machine; ///< With what the command line has changed.
-  Runtime runtime;
+  /// Of a rank, which is counted over all parts: its machine, with what the command line has changed, and its runtime.
+  const std::string &getMachine(int64_t rank) const { return findPart(rank).machine; }
+  const Runtime &getRuntime(int64_t rank) const { return findPart(rank).runtime; }
 
 private:
   struct Part {
+    std::string machine;
+    Runtime runtime;
     int64_t firstRank;
     unsigned firstClass;
     std::unique_ptr<RankClasses> classes;
   };
+  const Part &findPart(int64_t rank) const;
+
   std::vector<Part> parts;
   std::vector<std::vector<Duration>> classes; ///< By task.
 };

@@ -17,6 +17,10 @@ from packed import pairs, run
 L, D, H, QL, KL, E, R, EV, F, V = 2, 64, 4, 24, 16, 8, 4, 12, 96, 128
 JOB = f"""
 import std.deepseek;
+machine by_flops {{
+  flops.bf16 = 1GFLOP/s; flops.f32 = 1GFLOP/s; contraction.bf16 = 1; attention.bf16 = 1; memory.rate = 9e18B/s;
+  level all {{ ranks = 1; rate = 9e18B/s; }}
+}}
 job latent {{
   model = DeepSeek(L = {L}, D = {D}, H = {H}, QL = {QL}, KL = {KL}, E = {E}, R = {R}, EV = {EV}, F = {F}, FE = 8, X = 4, K = 2, V = {V}, dense = {L}, shared = 1);
   step = infer(S = requests);
@@ -57,10 +61,17 @@ for seed in range(first, first + count):
     if units != len(listed) + both:
         sys.exit(f"seed {seed}: {len(listed)} iterations, {both} of both kinds, and {units} units")
     mixed += both
-    # A FLOP takes a nanosecond, in each of the two units.
-    timed = json.loads(run(stagec, folder / "job.stg", f"--requests={file}", options[1], "--flops=1e9FLOP/s", "--memory=1e19B/s", "--link=1e19B/s", "--iterations=0..100000", "--report=json"))
-    # A task that takes nothing has one FLOP: a layer has up to four, which append to caches and cut.
-    more = round(sum(it["duration_s"] for it in timed["listed"]) * 1e9) - sum(timed["model"]["flops"][of] for of in ["contraction", "attention", "other"])
-    if not 0 <= more <= units * 4 * (L + 1):
-        sys.exit(f"seed {seed}: iterations last {sum(it['duration_s'] for it in timed['listed'])} s, and their FLOPs are {timed['model']['flops']}")
+    # A FLOP takes a nanosecond, in each of the two units. Each product and attention has a kernel of 2 us: 8 of a layer for prompts; for requests that
+    # decode 7, and what brings queries there and results back are products of each head.
+    timed = json.loads(run(stagec, folder / "job.stg", f"--requests={file}", options[1], "-Dmachine=by_flops", "--iterations=0..100000", "--report=json"))
+    kernels = 0
+    for it in timed["listed"]:
+        for decodes in [False, True]:
+            of_unit = [s for s in it["sequences"] if s["decodes"] == decodes]
+            if of_unit:
+                kernels += L * (7 + 2 * H if decodes else 8) + any(s["samples"] for s in of_unit)
+    expected = 2000 * kernels + sum(timed["model"]["flops"][of] for of in ["contraction", "attention", "other"])
+    found = round(sum(it["duration_s"] for it in timed["listed"]) * 1e9)
+    if expected != found:
+        sys.exit(f"seed {seed}: iterations last {found} ns, and their {kernels} kernels and FLOPs {expected}")
 print(f"{count} files agree, {mixed} iterations of both kinds")

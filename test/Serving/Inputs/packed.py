@@ -17,10 +17,20 @@ import sys
 from pathlib import Path
 
 L, D, H, KV, F, V, E, W = 4, 64, 8, 4, 128, 512, 8, 20
+KERNEL = 2000  # nanoseconds of the kernel of a product or of attention, beyond its roof
 JOB = """
 import std.llama;
 import std.parallel;
 import std.transformer;
+// One FLOP takes a nanosecond, or one byte, and nothing else takes a tick.
+machine by_flops {{
+  flops.bf16 = 1GFLOP/s; flops.f32 = 1GFLOP/s; contraction.bf16 = 1; attention.bf16 = 1; memory.rate = 9e18B/s; host.rate = 9e18B/s;
+  level all {{ ranks = 16; rate = 9e18B/s; }}
+}}
+machine by_memory {{
+  flops.bf16 = 9e18FLOP/s; contraction.bf16 = 1; attention.bf16 = 1; memory.rate = 1GB/s; memory.efficiency = 1; host.rate = 9e18B/s;
+  level all {{ ranks = 16; rate = 9e18B/s; }}
+}}
 job llama {{
   model = Llama(L = {L}, D = {D}, H = {H}, KV = {KV}, F = {F}, V = {V});
   step = infer(S = requests);
@@ -77,13 +87,17 @@ def llama_flops(sequences, logits, tp, pp):
     return stages
 
 
-def add_least(rate, stages, logits, pp):
-    """A task that takes nothing has one FLOP, and one byte: the norm and the product of no rows; and one FLOP: both appends of
-    a layer, and the embedding."""
-    stages = [stage + (2 * L // pp if rate == "flops" else 0) for stage in stages]
-    stages[0] += rate == "flops"
-    stages[-1] += 0 if logits else 2
+def add_kernels(stages, logits, pp):
+    """Of each layer the products of queries, keys and values, of the output, and two of the MLP, and attention; and the head."""
+    stages = [stage + 5 * L // pp * KERNEL for stage in stages]
+    stages[-1] += KERNEL if logits else 0
     return stages
+
+
+def leave_out_statistics(stages, sequences, tp, pp):
+    """What attention writes for each row and head is not of its roof."""
+    n = sum(s["new"] for s in sequences)
+    return [stage - 4 * n * H // tp * L // pp for stage in stages]
 
 
 def through(starts, of_stages):
@@ -187,12 +201,19 @@ def main():
         if model == "mistral":  # a request keeps a window
             room = min(room, pp * most * W)
         expect("caches", room * L * 2 * KV * E * 2, report["caches"]["bytes"])
-        if model == "llama":  # one FLOP, or one byte, takes a nanosecond
-            takes, rate = draw.choice([(llama_flops, "flops"), (llama_bytes, "memory")])
-            rates = [f"--{of}={'1e9' if of == rate else '1e19'}{'FLOP' if of == 'flops' else 'B'}/s" for of in ["flops", "memory", "link", "copy"]]
-            timed = run(stagec, job, "--job=llama", f"--requests={file}", *options[1:], *rates, "--iterations=0..100000", "--report=json")
+        if model == "llama":
+            rate = draw.choice(["flops", "memory"])
+            timed = run(stagec, job, "--job=llama", f"--requests={file}", *options[1:], f"-Dmachine=by_{rate}", "--iterations=0..100000", "--report=json")
             timed = json.loads(timed)["listed"]
-            lasts = through([round(it["start_s"] * 1e9) for it in timed], [add_least(rate, takes(it["sequences"], it["logits"], tp, pp), it["logits"], pp) for it in timed])
+
+            def takes(it):
+                if rate == "flops":
+                    stages = llama_flops(it["sequences"], it["logits"], tp, pp)
+                else:
+                    stages = leave_out_statistics(llama_bytes(it["sequences"], it["logits"], tp, pp), it["sequences"], tp, pp)
+                return add_kernels(stages, it["logits"], pp)
+
+            lasts = through([round(it["start_s"] * 1e9) for it in timed], [takes(it) for it in timed])
             for iteration, time in zip(timed, lasts):
                 expect(f"{rate}, {iteration['name']}", time, round(iteration["duration_s"] * 1e9))
             seen |= {rate, "pipelines" if pp > 1 else ""}
