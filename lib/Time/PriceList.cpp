@@ -103,10 +103,11 @@ std::optional<std::vector<PriceRow>> stage::listPrices(llvm::ArrayRef<const Prog
                                                        DiagnosticEngine &diags) {
   TaskOptions options;
   options.works = machine.isDeclared();
-  if (!checkTimed(parts, machine, options, diags))
+  std::optional<Machine> used = findUsed(parts, machine, options, diags);
+  if (!used)
     return std::nullopt;
-  PriceLister lister(machine, parts.front()->graph->loc, diags);
-  StepWalk walk(parts, machine, options, lister, diags);
+  PriceLister lister(*used, parts.front()->graph->loc, diags);
+  StepWalk walk(parts, *used, options, lister, diags);
   lister.setWalk(walk);
   if (!walk.run())
     return std::nullopt;

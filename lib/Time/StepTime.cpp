@@ -45,24 +45,27 @@ std::string stage::describeOp(const Op &op) {
   return place.empty() ? type : place + " " + type;
 }
 
-bool stage::checkTimed(llvm::ArrayRef<const Program *> parts, const Machine &machine, const TaskOptions &options,
-                       DiagnosticEngine &diags) {
+std::optional<Machine> stage::findUsed(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                       const TaskOptions &options, DiagnosticEngine &diags) {
   int64_t numRanks = 0;
   for (const Program *part : parts) {
     if (!checkSlowRanks(*part->graph, diags) || !checkSteps(*part, options.steps, diags))
-      return false;
+      return std::nullopt;
     numRanks += part->graph->mesh.getNumRanks();
   }
-  return machine.checkNumRanks(numRanks, parts.front()->graph->loc, diags);
+  if (!machine.checkNumRanks(numRanks, parts.front()->graph->loc, diags))
+    return std::nullopt;
+  return machine.usedBy(numRanks);
 }
 
 std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                                 const Runtime &runtime, const TaskOptions &options,
                                                 DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, options, diags))
+  std::optional<Machine> used = findUsed(parts, machine, options, diags);
+  if (!used)
     return std::nullopt;
   if (parts.size() == 1) {
-    CompiledWalk walk(*parts.front(), machine, runtime, options, diags);
+    CompiledWalk walk(*parts.front(), *used, runtime, options, diags);
     if (CompiledWalk::Outcome outcome = walk.run(); outcome != CompiledWalk::Outcome::Unsupported)
       return outcome == CompiledWalk::Outcome::Done ? std::optional(walk.collect()) : std::nullopt;
   }
@@ -72,12 +75,13 @@ std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<const Program *> 
 std::optional<StepActivity> stage::findStepTimeByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                                       const Runtime &runtime, const TaskOptions &asked,
                                                       DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, asked, diags))
+  std::optional<Machine> used = findUsed(parts, machine, asked, diags);
+  if (!used)
     return std::nullopt;
   TaskOptions options = asked;
   options.works = machine.isDeclared();
-  MachinePricer pricer(parts, machine, runtime, /*keepsRuns=*/false, diags);
-  StepWalk walk(parts, machine, options, pricer, diags);
+  MachinePricer pricer(parts, *used, runtime, /*keepsRuns=*/false, diags);
+  StepWalk walk(parts, *used, options, pricer, diags);
   pricer.setWalk(walk);
   return walk.run() ? std::optional(walk.collect()) : std::nullopt;
 }

@@ -48,8 +48,8 @@ public:
 
 class StepTimeline::ByUnit final : public Walked {
 public:
-  ByUnit(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags)
-      : program(program), walk(program, machine, runtime, TaskOptions(), diags) {
+  ByUnit(const Program &program, const Machine &used, const Runtime &runtime, DiagnosticEngine &diags)
+      : program(program), machine(used), walk(program, machine, runtime, TaskOptions(), diags) {
     walk.keepUnits();
   }
   const StepRuns &getRuns() const override { return walk; }
@@ -59,14 +59,16 @@ public:
   int64_t getRepresentative(unsigned classNumber) const override { return walk.getRepresentative(classNumber); }
 
   const Program &program;
+  const Machine machine;
   CompiledWalk walk;
 };
 
 class StepTimeline::ByTask final : public Walked {
 public:
-  ByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
-         const TaskOptions &options, DiagnosticEngine &diags)
-      : pricer(parts, machine, runtime, /*keepsRuns=*/true, diags), walk(parts, machine, options, pricer, diags) {
+  ByTask(llvm::ArrayRef<const Program *> parts, const Machine &used, const Runtime &runtime, const TaskOptions &options,
+         DiagnosticEngine &diags)
+      : machine(used), pricer(parts, machine, runtime, /*keepsRuns=*/true, diags),
+        walk(parts, machine, options, pricer, diags) {
     pricer.setWalk(walk);
   }
   const StepRuns &getRuns() const override { return pricer; }
@@ -75,6 +77,7 @@ public:
   const Program &getProgram(unsigned classNumber) const override { return walk.getProgram(classNumber); }
   int64_t getRepresentative(unsigned classNumber) const override { return walk.getRepresentative(classNumber); }
 
+  const Machine machine;
   MachinePricer pricer;
   StepWalk walk;
 };
@@ -84,7 +87,8 @@ StepTimeline::~StepTimeline() = default;
 
 std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                                  const Runtime &runtime, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, TaskOptions(), diags))
+  std::optional<Machine> used = findUsed(parts, machine, TaskOptions(), diags);
+  if (!used)
     return nullptr;
   std::unique_ptr<StepTimeline> timeline(new StepTimeline());
   timeline->machine = machine.describe();
@@ -92,7 +96,7 @@ std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<const Program *>
   for (const Program *part : parts)
     timeline->numRanks += part->graph->mesh.getNumRanks();
   if (CompiledWalk::serves(parts)) {
-    auto walked = std::make_unique<ByUnit>(*parts.front(), machine, runtime, diags);
+    auto walked = std::make_unique<ByUnit>(*parts.front(), *used, runtime, diags);
     switch (walked->walk.run()) {
     case CompiledWalk::Outcome::Done:
       timeline->step = walked->walk.getStep();
@@ -107,7 +111,7 @@ std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<const Program *>
   }
   TaskOptions options;
   options.works = true;
-  auto walked = std::make_unique<ByTask>(parts, machine, runtime, options, diags);
+  auto walked = std::make_unique<ByTask>(parts, *used, runtime, options, diags);
   if (!walked->walk.run())
     return nullptr;
   timeline->step = walked->walk.collect().step;

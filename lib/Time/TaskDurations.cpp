@@ -8,12 +8,13 @@ using namespace stage;
 std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<const Program *> programs, const Machine &machine,
                                                    const Runtime &runtime, const TaskOptions &asked,
                                                    DiagnosticEngine &diags) {
-  if (!checkTimed(programs, machine, asked, diags))
+  std::optional<Machine> used = findUsed(programs, machine, asked, diags);
+  if (!used)
     return nullptr;
   TaskOptions options = asked;
   options.works = machine.isDeclared();
-  MachinePricer pricer(programs, machine, runtime, /*keepsRuns=*/true, diags);
-  StepWalk walk(programs, machine, options, pricer, diags);
+  MachinePricer pricer(programs, *used, runtime, /*keepsRuns=*/true, diags);
+  StepWalk walk(programs, *used, options, pricer, diags);
   pricer.setWalk(walk);
   if (!walk.run())
     return nullptr;
@@ -22,7 +23,7 @@ std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<const Program 
   result->runtime = runtime;
   unsigned firstClass = 0;
   for (const Program *program : programs) {
-    auto classes = std::make_unique<RankClasses>(*program, machine.getBlockSizes(), /*apart=*/programs.size() > 1);
+    auto classes = std::make_unique<RankClasses>(*program, used->getBlockSizes(), /*apart=*/programs.size() > 1);
     unsigned count = classes->getNumClasses();
     result->parts.push_back({int64_t(program->firstRank), firstClass, std::move(classes)});
     firstClass += count;

@@ -161,16 +161,17 @@ static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &ma
 
 static std::optional<TimeReport> find(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                       const Runtime &runtime, bool byTask, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, TaskOptions(), diags))
+  std::optional<Machine> used = findUsed(parts, machine, TaskOptions(), diags);
+  if (!used)
     return std::nullopt;
   TimeReport report;
   report.machine = machine.describe();
   report.runtime = runtime.describe();
   CompiledWalk::Outcome outcome = CompiledWalk::Outcome::Unsupported;
   if (!byTask && CompiledWalk::serves(parts))
-    outcome = walkUnits(*parts.front(), machine, runtime, diags, report);
+    outcome = walkUnits(*parts.front(), *used, runtime, diags, report);
   bool isDone = outcome == CompiledWalk::Outcome::Done ||
-                (outcome == CompiledWalk::Outcome::Unsupported && walkTasks(parts, machine, runtime, diags, report));
+                (outcome == CompiledWalk::Outcome::Unsupported && walkTasks(parts, *used, runtime, diags, report));
   return isDone ? std::optional(std::move(report)) : std::nullopt;
 }
 
@@ -186,18 +187,19 @@ std::optional<TimeReport> stage::findTimeReportByTask(llvm::ArrayRef<const Progr
 
 std::optional<Ticks> stage::findStep(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                      const Runtime &runtime, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, machine, TaskOptions(), diags))
+  std::optional<Machine> used = findUsed(parts, machine, TaskOptions(), diags);
+  if (!used)
     return std::nullopt;
   if (CompiledWalk::serves(parts)) {
-    CompiledWalk walk(*parts.front(), machine, runtime, TaskOptions(), diags);
+    CompiledWalk walk(*parts.front(), *used, runtime, TaskOptions(), diags);
     CompiledWalk::Outcome outcome = walk.run();
     if (outcome != CompiledWalk::Outcome::Unsupported)
       return outcome == CompiledWalk::Outcome::Done ? std::optional(walk.getStep()) : std::nullopt;
   }
   TaskOptions options;
   options.works = true;
-  MachinePricer pricer(parts, machine, runtime, /*keepsRuns=*/false, diags);
-  StepWalk walk(parts, machine, options, pricer, diags);
+  MachinePricer pricer(parts, *used, runtime, /*keepsRuns=*/false, diags);
+  StepWalk walk(parts, *used, options, pricer, diags);
   pricer.setWalk(walk);
   return walk.run() ? std::optional(walk.getStep()) : std::nullopt;
 }
