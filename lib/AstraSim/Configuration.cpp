@@ -28,12 +28,13 @@ std::optional<Network> astrasim::makeNetwork(llvm::ArrayRef<const Program *> par
   for (const Axis &axis : mesh.getAxes())
     sizes[*axis.networkDim] *= axis.size;
   Network network = Network::makeFromSizes(machine, sizes);
+  const Machine used = machine.usedBy(numRanks);
   int64_t stride = 1;
   for (unsigned dim = 0; dim < sizes.size(); ++dim) {
     int64_t size = sizes[dim];
-    const MachineLevel *inner = Network::findSpannedLevel(machine, stride, size);
+    const MachineLevel *inner = Network::findSpannedLevel(used, stride, size);
     const MachineLevel *outer =
-        llvm::find_if(machine.getLevels(), [&](const MachineLevel &level) { return level.ranks >= stride * size; });
+        llvm::find_if(used.getLevels(), [&](const MachineLevel &level) { return level.ranks >= stride * size; });
     if (inner)
       diags.report(loc, diag::DimensionSpansLevels)
           << dim << size << inner->ranks / stride << inner->name << outer->name;

@@ -38,14 +38,19 @@ Network Network::makeFromLevels(const Machine &machine, int64_t numRanks) {
 }
 
 Network Network::makeFromSizes(const Machine &machine, llvm::ArrayRef<int64_t> sizes) {
+  int64_t numRanks = 1;
+  for (int64_t size : sizes)
+    numRanks *= size;
+  const Machine used = machine.usedBy(numRanks);
   std::vector<NetworkDim> dims;
   int64_t block = 1;
   for (int64_t size : sizes) {
     block *= size;
-    const MachineLevel *level =
-        llvm::find_if(machine.getLevels(), [&](const MachineLevel &each) { return each.ranks >= block; });
+    const MachineLevel *own =
+        llvm::find_if(used.getLevels(), [&](const MachineLevel &each) { return each.ranks >= block; });
+    const MachineLevel &level = machine.getLevels()[own - used.getLevels().begin()];
     if (size > 1)
-      dims.push_back({getBlock(*level), size, level});
+      dims.push_back({getBlock(level), size, &level});
   }
   return Network(std::move(dims));
 }

@@ -87,7 +87,8 @@ double Machine::priceLatency(CollectiveKind kind, const Group &group) const {
 
 const Grid *Machine::findTable(CollectiveKind kind, const Group &group) const {
   unsigned top = group.getLevel();
-  if (top > 0 && group.getShare(top).least < levels[top - 1].ranks)
+  // Of a level that a job fills in part no block is full.
+  if (top > 0 && group.getShare(top).least < rates->levels[top - 1].ranks)
     return nullptr;
   for (const MachineLevel::Measured &measured : levels[top].collectives)
     if (measured.kind == kind)

@@ -99,10 +99,11 @@ private:
 };
 } // namespace
 
-std::optional<std::vector<PriceRow>> stage::listPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags) {
+std::optional<std::vector<PriceRow>> stage::listPrices(llvm::ArrayRef<TimedPart> asked, DiagnosticEngine &diags) {
   TaskOptions options;
-  options.works = parts.front().machine.isDeclared();
-  if (!checkTimed(parts, options, diags))
+  options.works = asked.front().machine.isDeclared();
+  const std::vector<TimedPart> parts = findUsed(asked, options, diags);
+  if (parts.empty())
     return std::nullopt;
   PriceLister lister(diags);
   StepWalk walk(parts, options, lister, diags);

@@ -45,19 +45,22 @@ std::string stage::describeOp(const Op &op) {
   return place.empty() ? type : place + " " + type;
 }
 
-bool stage::checkTimed(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options, DiagnosticEngine &diags) {
+std::vector<TimedPart> stage::findUsed(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options,
+                                       DiagnosticEngine &diags) {
   for (const TimedPart &part : parts)
     if (!checkSlowRanks(*part.program->graph, diags) || !checkSteps(*part.program, options.steps, diags))
-      return false;
+      return {};
+  std::vector<TimedPart> used;
   for (const TimedPart &part : parts) {
     int64_t numRanks = 0;
     for (const TimedPart &other : parts)
       if (other.isOnMachineOf(part))
         numRanks += other.program->graph->mesh.getNumRanks();
     if (!part.machine.checkNumRanks(numRanks, part.program->graph->loc, diags))
-      return false;
+      return {};
+    used.push_back({part.program, part.machine.usedBy(numRanks), part.runtime});
   }
-  return true;
+  return used;
 }
 
 std::optional<Ticks> stage::findDurationBetween(const Task &task, const Machine &own, const Machine &other,
@@ -74,23 +77,25 @@ std::optional<Ticks> stage::findDurationBetween(const Task &task, const Machine 
   return longer;
 }
 
-std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options,
+std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<TimedPart> asked, const TaskOptions &options,
                                                 DiagnosticEngine &diags) {
-  if (!checkTimed(parts, options, diags))
+  const std::vector<TimedPart> parts = findUsed(asked, options, diags);
+  if (parts.empty())
     return std::nullopt;
   if (CompiledWalk::serves(parts)) {
     CompiledWalk walk(parts.front(), options, diags);
     if (CompiledWalk::Outcome outcome = walk.run(); outcome != CompiledWalk::Outcome::Unsupported)
       return outcome == CompiledWalk::Outcome::Done ? std::optional(walk.collect()) : std::nullopt;
   }
-  return findStepTimeByTask(parts, options, diags);
+  return findStepTimeByTask(asked, options, diags);
 }
 
-std::optional<StepActivity> stage::findStepTimeByTask(llvm::ArrayRef<TimedPart> parts, const TaskOptions &asked,
+std::optional<StepActivity> stage::findStepTimeByTask(llvm::ArrayRef<TimedPart> asked, const TaskOptions &askedOptions,
                                                       DiagnosticEngine &diags) {
-  if (!checkTimed(parts, asked, diags))
+  const std::vector<TimedPart> parts = findUsed(asked, askedOptions, diags);
+  if (parts.empty())
     return std::nullopt;
-  TaskOptions options = asked;
+  TaskOptions options = askedOptions;
   options.works = parts.front().machine.isDeclared();
   MachinePricer pricer(/*keepsRuns=*/false, diags);
   StepWalk walk(parts, options, pricer, diags);

@@ -48,7 +48,8 @@ public:
 
 class StepTimeline::ByUnit final : public Walked {
 public:
-  ByUnit(const TimedPart &part, DiagnosticEngine &diags) : program(*part.program), walk(part, TaskOptions(), diags) {
+  ByUnit(const TimedPart &used, DiagnosticEngine &diags)
+      : part(used), program(*part.program), walk(part, TaskOptions(), diags) {
     walk.keepUnits();
   }
   const StepRuns &getRuns() const override { return walk; }
@@ -57,14 +58,15 @@ public:
   const Program &getProgram(unsigned) const override { return program; }
   int64_t getRepresentative(unsigned classNumber) const override { return walk.getRepresentative(classNumber); }
 
+  const TimedPart part;
   const Program &program;
   CompiledWalk walk;
 };
 
 class StepTimeline::ByTask final : public Walked {
 public:
-  ByTask(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options, DiagnosticEngine &diags)
-      : pricer(/*keepsRuns=*/true, diags), walk(parts, options, pricer, diags) {
+  ByTask(std::vector<TimedPart> used, const TaskOptions &options, DiagnosticEngine &diags)
+      : parts(std::move(used)), pricer(/*keepsRuns=*/true, diags), walk(parts, options, pricer, diags) {
     pricer.setWalk(walk);
   }
   const StepRuns &getRuns() const override { return pricer; }
@@ -73,6 +75,7 @@ public:
   const Program &getProgram(unsigned classNumber) const override { return walk.getProgram(classNumber); }
   int64_t getRepresentative(unsigned classNumber) const override { return walk.getRepresentative(classNumber); }
 
+  const std::vector<TimedPart> parts;
   MachinePricer pricer;
   StepWalk walk;
 };
@@ -80,8 +83,9 @@ public:
 StepTimeline::StepTimeline() = default;
 StepTimeline::~StepTimeline() = default;
 
-std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, TaskOptions(), diags))
+std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<TimedPart> asked, DiagnosticEngine &diags) {
+  const std::vector<TimedPart> parts = findUsed(asked, TaskOptions(), diags);
+  if (parts.empty())
     return nullptr;
   std::unique_ptr<StepTimeline> timeline(new StepTimeline());
   timeline->machine = describeMachines(parts);

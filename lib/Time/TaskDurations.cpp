@@ -5,11 +5,12 @@
 
 using namespace stage;
 
-std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<TimedPart> parts, const TaskOptions &asked,
+std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<TimedPart> asked, const TaskOptions &askedOptions,
                                                    DiagnosticEngine &diags) {
-  if (!checkTimed(parts, asked, diags))
+  const std::vector<TimedPart> parts = findUsed(asked, askedOptions, diags);
+  if (parts.empty())
     return nullptr;
-  TaskOptions options = asked;
+  TaskOptions options = askedOptions;
   options.works = parts.front().machine.isDeclared();
   MachinePricer pricer(/*keepsRuns=*/true, diags);
   StepWalk walk(parts, options, pricer, diags);

@@ -157,8 +157,9 @@ static CompiledWalk::Outcome walkUnits(const TimedPart &part, DiagnosticEngine &
   return CompiledWalk::Outcome::Done;
 }
 
-static std::optional<TimeReport> find(llvm::ArrayRef<TimedPart> parts, bool byTask, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, TaskOptions(), diags))
+static std::optional<TimeReport> find(llvm::ArrayRef<TimedPart> asked, bool byTask, DiagnosticEngine &diags) {
+  const std::vector<TimedPart> parts = findUsed(asked, TaskOptions(), diags);
+  if (parts.empty())
     return std::nullopt;
   TimeReport report;
   report.machine = describeMachines(parts);
@@ -189,8 +190,9 @@ std::optional<TimeReport> stage::findTimeReportByTask(llvm::ArrayRef<const Progr
   return find(listParts(parts, machine, runtime), /*byTask=*/true, diags);
 }
 
-static std::optional<Ticks> findStepOf(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags) {
-  if (!checkTimed(parts, TaskOptions(), diags))
+static std::optional<Ticks> findStepOf(llvm::ArrayRef<TimedPart> asked, DiagnosticEngine &diags) {
+  const std::vector<TimedPart> parts = findUsed(asked, TaskOptions(), diags);
+  if (parts.empty())
     return std::nullopt;
   if (CompiledWalk::serves(parts)) {
     CompiledWalk walk(parts.front(), TaskOptions(), diags);

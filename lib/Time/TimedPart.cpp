@@ -20,7 +20,10 @@ int64_t stage::countRanksElsewhere(llvm::ArrayRef<TimedPart> parts, const TimedP
   return count;
 }
 
-GroupPlace stage::findFarthest(const Machine &machine) { return machine.findPlace({0, machine.getMostRanks() - 1}); }
+GroupPlace stage::findFarthest(const Machine &machine) {
+  llvm::ArrayRef<int64_t> blocks = machine.getBlockSizes();
+  return machine.findPlace({0, blocks.empty() ? 1 : blocks.back()});
+}
 
 /// What is said of parts, each text once.
 static std::string join(llvm::ArrayRef<TimedPart> parts, llvm::function_ref<std::string(const TimedPart &)> describe) {

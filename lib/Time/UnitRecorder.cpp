@@ -11,8 +11,8 @@ static bool hasTasks(const PackedUnit &unit, PhaseKind kind) {
   return (kind != PhaseKind::Store || !unit.stored.empty()) && (kind != PhaseKind::Load || !unit.loaded.empty());
 }
 
-UnitTimer::Recorder::Recorder(const TimedPart &asked, DiagnosticEngine &diags)
-    : part(asked), program(*part.program), graph(*program.graph), machine(part.machine), diags(diags),
+UnitTimer::Recorder::Recorder(const TimedPart &used, DiagnosticEngine &diags)
+    : part(used), program(*part.program), graph(*program.graph), machine(part.machine), diags(diags),
       hasCharges(hasSurcharges(part)), phases(program.graph->listForwardPhases()), ends(program.stages.size()),
       walk(part, options, *this, diags) {
   for (std::vector<UnitGraph> &ofStages : graphs)
@@ -20,7 +20,7 @@ UnitTimer::Recorder::Recorder(const TimedPart &asked, DiagnosticEngine &diags)
 }
 
 bool UnitTimer::Recorder::record() {
-  if (!checkTimed(part, options, diags) || !walk.run())
+  if (!walk.run())
     return false;
   for (unsigned number = 0; number < walk.getNumClasses(); ++number) {
     values.emplace_back(walk.getTasks(number).getSlots().size());

@@ -18,7 +18,7 @@ namespace stage {
 /// Keeps the tasks of each kind of unit.
 class UnitTimer::Recorder final : public TaskPricer {
 public:
-  Recorder(const TimedPart &asked, DiagnosticEngine &diags);
+  Recorder(const TimedPart &used, DiagnosticEngine &diags);
 
   bool record();
   /// Finds what the tasks of a unit take, behind the unit that was evaluated before. False after a report.

@@ -1,6 +1,7 @@
 //===- UnitTimer.cpp - how long units take, one after the other -----------===//
 #include "stage/Time/UnitTimer.h"
 #include "UnitRecorder.h"
+#include "stage/Time/StepTime.h"
 
 using namespace stage;
 
@@ -8,8 +9,9 @@ UnitTimer::UnitTimer(std::unique_ptr<Recorder> recorder) : recorder(std::move(re
 UnitTimer::~UnitTimer() = default;
 
 std::unique_ptr<UnitTimer> UnitTimer::create(const TimedPart &part, DiagnosticEngine &diags) {
-  auto recorder = std::make_unique<Recorder>(part, diags);
-  if (!recorder->record())
+  const std::vector<TimedPart> used = findUsed(part, TaskOptions(), diags);
+  auto recorder = used.empty() ? nullptr : std::make_unique<Recorder>(used.front(), diags);
+  if (!recorder || !recorder->record())
     return nullptr;
   std::unique_ptr<UnitTimer> timer(new UnitTimer(std::move(recorder)));
   timer->lanes.resize(timer->recorder->laneNumbers.size());

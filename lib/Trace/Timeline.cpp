@@ -148,6 +148,7 @@ std::optional<TimelineResult> stage::trace::runTimeline(llvm::StringRef path, co
   Machine machine = options.machine.value_or(MachineUnits());
   if (!machine.checkNumRanks(numRanks, SMLoc(), diags))
     return std::nullopt;
+  machine = machine.usedBy(std::max<int64_t>(numRanks, 1));
   VerifyOptions checks;
   FaultReporter faults(diags, checks.maxShown);
   NodeTable table;

@@ -44,8 +44,9 @@ void reportMissingRate(const Task &task, const Machine &machine, SMLoc loc, llvm
 /// For people, what a task of an op is of and does: `layers.mlp.g gate_up`, `layers.h all_gather`.
 std::string describeOp(const Op &op);
 
-/// False after a report: ranks are slow in too many ways, steps are too many, or a machine is too small.
-bool checkTimed(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options, DiagnosticEngine &diags);
+/// The parts on their machines as all ranks there fill them (Machine::usedBy), which walks take. Empty after a report:
+/// ranks are slow in too many ways, steps are too many, or a machine has no room for the ranks.
+std::vector<TimedPart> findUsed(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options, DiagnosticEngine &diags);
 
 /// What ranks do in a step, or in as many as the options say, of a program or of the parts of a workload. Of the
 /// options names and `orderAsData` say nothing here. Nothing after a report.
