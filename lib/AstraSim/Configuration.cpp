@@ -288,7 +288,7 @@ void Folder::writeReplay(const EmitOptions &traces, OutputDirectory &output, Dia
   files.system = replaySystemName;
   files.traces = ".";
   files.prefix = Replay::prefix;
-  const Network flat({{BuildingBlock::Switch, network->getNumRanks(), network->getDims().front().level}});
+  const Network flat({{BuildingBlock::Switch, replay.getNumDevices(), network->getDims().front().level}});
   output.writeFile(files.network, replay.makeNetworkFile());
   output.writeFile(files.system, makeSystemFile(flat, machine, {}, ComputeTimes::Traces, /*tracksMemory=*/false));
   output.writeFile(files.script, makeRunScript(flat, files), OutputDirectory::WriteMode::CreateProgram);

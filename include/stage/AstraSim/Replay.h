@@ -17,11 +17,12 @@
 // round k each member sends to the one 2^k places behind it, and goes on when its message has come and it has received
 // one. After ceil(log2 g) rounds each has heard of all. Rounds divide the duration, to the nanosecond.
 //
-// A copy to or from the host is what a host computes, since ASTRA-sim knows no stream of copies. What computes takes
-// whole microseconds (TaskDurations.h): a chain is short of less than one.
+// A device of the simulator has one computation and one communication in flight. Where ranks have more than these two
+// lanes (streams of a strategy, copies, what a host computes) each lane is a device of its own: lane d of rank r is
+// device d * N + r of N ranks. What waits for a task of another lane waits for a message of a byte that follows the
+// task, so that it is late by a nanosecond.
 //
-// Limits: one communication of a rank at a time, as ASTRA-sim has it: a strategy with streams needs --streams=one. What
-// the host computes and what is copied wait for each other.
+// Limits: what computes takes whole microseconds (TaskDurations.h): a chain is short of less than one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_ASTRASIM_REPLAY_H
@@ -35,38 +36,48 @@ namespace stage::astrasim {
 
 class Replay {
 public:
-  /// Traces are `<prefix>.<rank>.et`.
+  /// Traces are `<prefix>.<device>.et`.
   static constexpr llvm::StringLiteral prefix = "replay";
 
   /// Of the parts of a workload that is emitted with `options`, which have durations. All must outlive this.
   Replay(llvm::ArrayRef<const Program *> parts, const EmitOptions &options, DiagnosticEngine &diags);
 
-  /// Writes the traces of all ranks. False if that fails, which `output` reports.
-  bool write(OutputDirectory &output);
+  int64_t getNumDevices() const { return numRanks * numLanes; }
   /// The network on which they run.
   std::string makeNetworkFile() const;
+  /// Writes the traces of all devices. False if that fails, which `output` reports.
+  bool write(OutputDirectory &output);
 
 private:
+  /// What runs beside each other on a rank: streams, and kinds of work on each.
+  using LaneKey = std::pair<uint64_t, unsigned>;
+  static constexpr LaneKey computation{0, 0}, communication{0, 1};
+  static LaneKey findLane(const Task &task);
+
   /// A task of a class.
   struct Step {
     TaskKind kind;
-    bool onHost;
+    LaneKey key;
     uint32_t unit;
     uint64_t micros, nanoseconds;
     TaskValue peer, tag, group;
-    size_t endAwaited; ///< Behind the last one for which it waits, among those of all.
+    size_t endAwaited;                        ///< Behind the last one for which it waits, among those of all.
+    unsigned lane = 0;                        ///< Of its key.
+    llvm::SmallVector<unsigned, 2> consumers; ///< Other lanes on which tasks wait for it.
   };
   struct ClassSteps {
     std::vector<RankSlot> slots;
     std::vector<Step> steps;
     std::vector<uint64_t> awaited;
   };
-  struct RankTrace;
+  struct DeviceTrace;
 
   void collectSteps(unsigned classNumber);
+  void numberLanes();
   std::vector<uint64_t> resolveSlots(int64_t rank, const ClassSteps &ofClass) const;
   size_t findPart(int64_t rank) const;
-  std::vector<uint8_t> encode(int64_t rank);
+  uint64_t getDevice(uint64_t rank, unsigned lane) const { return lane * uint64_t(numRanks) + rank; }
+  std::vector<DeviceTrace> makeTraces(int64_t rank);
 
   llvm::ArrayRef<const Program *> parts;
   const EmitOptions &options;
@@ -74,9 +85,14 @@ private:
   std::vector<GroupTable> tables; ///< By part.
   CommGroups groups;
   int64_t numRanks = 0;
+  unsigned numLanes = 1;
   std::vector<ClassSteps> classes;
-  /// Nanoseconds of messages that were not received yet: by sender, receiver and tag, in order.
-  std::map<std::tuple<uint64_t, uint64_t, uint64_t>, std::deque<uint64_t>> sent;
+  struct Message {
+    uint64_t nanoseconds;
+    unsigned lane; ///< Of the sender.
+  };
+  /// Messages that were not received yet: by sender, receiver and tag, in order.
+  std::map<std::tuple<uint64_t, uint64_t, uint64_t>, std::deque<Message>> sent;
 };
 
 } // namespace stage::astrasim
