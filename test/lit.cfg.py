@@ -51,8 +51,11 @@ with tempfile.TemporaryDirectory() as folder:
     if subprocess.run([on_tmpfs, folder, "64k", "true"], capture_output=True).returncode == 0:
         config.available_features.add("tmpfs")
 
-# What tests of the scripts need beside the tools: utils/nightly, utils/check-format, utils/check-tidy.
-for feature, tools in {"git": ["git"], "clang-14": ["clang-format-14", "clang-tidy-14"]}.items():
+# What tests of the scripts need beside the tools: utils/nightly, utils/check-format, utils/check-tidy. `astra-sim` is
+# its AstraSim_Analytical_Congestion_Unaware by that name, which is no part of a build.
+for feature, tools in {
+    "git": ["git"], "clang-14": ["clang-format-14", "clang-tidy-14"], "astra-sim": ["astra-sim"]
+}.items():
     if all(shutil.which(tool, path=config.environment["PATH"]) for tool in tools):
         config.available_features.add(feature)
 

@@ -171,20 +171,21 @@ static std::string quote(StringRef text) {
   return quoted + "'";
 }
 
-std::string astrasim::makeRunScript(const Network &network, StringRef traces, StringRef prefix) {
+std::string astrasim::makeRunScript(const Network &network, const RunFiles &files) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << R"sh(#!/bin/sh
-# Runs ASTRA-sim on the traces that were written with this folder:
+# Runs ASTRA-sim on traces that were written with this folder:
 #
-#   run.sh path/to/AstraSim_Analytical_Congestion_Unaware [option of the simulator...]
-#   ASTRA_SIM=path/to/... TRACES=other/folder run.sh
-#
+)sh"
+     << "#   " << files.script << " path/to/AstraSim_Analytical_Congestion_Unaware [option of the simulator...]\n"
+     << "#   ASTRA_SIM=path/to/... TRACES=other/folder " << files.script << "\n"
+     << R"sh(#
 # The simulator writes its log into the folder log of the current folder. The exit code is 0 if all ranks finish.
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 traces=$here/)sh"
-     << quote(traces) << R"sh(
+     << quote(files.traces) << R"sh(
 traces=${TRACES:-$traces}
 simulator=${ASTRA_SIM:-}
 if [ $# -gt 0 ]; then
@@ -200,10 +201,12 @@ trap 'rm -f "$output"' EXIT
 code=0
 "$simulator" \
   --workload-configuration="$traces"/)sh"
-     << quote(prefix) << R"sh( \
+     << quote(files.prefix) << R"sh( \
   --comm-group-configuration="$here/comm_group.json" \
-  --system-configuration="$here/system.json" \
-  --network-configuration="$here/network.yml" \
+  --system-configuration="$here/)sh"
+     << files.system << R"sh(" \
+  --network-configuration="$here/)sh"
+     << files.network << R"sh(" \
   --remote-memory-configuration="$here/memory.json" \
   "$@" >"$output" 2>&1 || code=$?
 finished=$(grep -c 'sys\[[0-9]*\] finished, ' "$output" || true)
@@ -225,12 +228,14 @@ sed -n 's/.*\(sys\[[0-9]*\] finished, .*\)/\1/p; s/.*\(sys\[[0-9]*\] peak memory
 //===----------------------------------------------------------------------===//
 
 /// Further names than that of comm_group.json.
-static constexpr llvm::StringLiteral networkFileName = "network.yml", systemFileName = "system.json",
-                                     memoryFileName = "memory.json", scriptFileName = "run.sh";
+static constexpr llvm::StringLiteral memoryFileName = "memory.json", replayScriptName = "replay.sh",
+                                     replayNetworkName = "replay_network.yml", replaySystemName = "replay_system.json";
 
 static OutputDirectory::Options getOptions(const EmitOptions &traces) {
-  static const StringRef names[] = {networkFileName, systemFileName, memoryFileName, scriptFileName, commGroupFileName};
-  return {.force = traces.force, .names = names};
+  static const RunFiles run;
+  static const StringRef names[] = {run.network,       run.system,       run.script,        memoryFileName,
+                                    commGroupFileName, replayScriptName, replayNetworkName, replaySystemName};
+  return {.force = traces.force, .names = names, .prefix = Replay::prefix};
 }
 
 /// Whether one path is the other one, or stands in it.
@@ -238,7 +243,8 @@ static bool isInside(StringRef inner, StringRef outer) {
   return inner == outer || (inner.consume_front(outer) && inner.startswith("/")) || outer == "/";
 }
 
-bool Folder::prepare(llvm::ArrayRef<const Program *> parts, const EmitOptions &traces, DiagnosticEngine &diags) {
+bool Folder::prepare(llvm::ArrayRef<const Program *> programs, const EmitOptions &traces, DiagnosticEngine &diags) {
+  parts.assign(programs.begin(), programs.end());
   std::string ours = OutputDirectory::resolve(directory), theirs = OutputDirectory::resolve(traces.directory);
   if (isInside(ours, theirs) || isInside(theirs, ours)) {
     diags.report(SMLoc(), diag::AstraSimNested) << directory << traces.directory;
@@ -275,6 +281,21 @@ static std::string findRelative(StringRef from, StringRef to) {
   return llvm::join(relative, "/");
 }
 
+void Folder::writeReplay(const EmitOptions &traces, OutputDirectory &output, DiagnosticEngine &diags) {
+  Replay replay(parts, traces, diags);
+  RunFiles files;
+  files.script = replayScriptName;
+  files.network = replayNetworkName;
+  files.system = replaySystemName;
+  files.traces = ".";
+  files.prefix = Replay::prefix;
+  const Network flat({{BuildingBlock::Switch, replay.getNumDevices(), network->getDims().front().level}});
+  output.writeFile(files.network, replay.makeNetworkFile());
+  output.writeFile(files.system, makeSystemFile(flat, machine, {}, ComputeTimes::Traces, /*tracksMemory=*/false));
+  output.writeFile(files.script, makeRunScript(flat, files), OutputDirectory::WriteMode::CreateProgram);
+  replay.write(output);
+}
+
 bool Folder::write(const EmitOptions &traces, DiagnosticEngine &diags) {
   std::unique_ptr<OutputDirectory> output = OutputDirectory::create(directory, getOptions(traces), diags);
   if (!output)
@@ -283,11 +304,15 @@ bool Folder::write(const EmitOptions &traces, DiagnosticEngine &diags) {
   llvm::raw_string_ostream os(groups);
   writeCommGroups(needs.groups, os);
   std::string relative = findRelative(OutputDirectory::resolve(directory), OutputDirectory::resolve(traces.directory));
-  output->writeFile(networkFileName, makeNetworkFile(*network, machine));
-  output->writeFile(systemFileName, makeSystemFile(*network, machine, needs, times, traces.tracker));
+  RunFiles run;
+  run.traces = relative;
+  run.prefix = traces.prefix;
+  output->writeFile(run.network, makeNetworkFile(*network, machine));
+  output->writeFile(run.system, makeSystemFile(*network, machine, needs, times, traces.tracker));
   output->writeFile(memoryFileName, makeMemoryFile(machine, needs));
   output->writeFile(commGroupFileName, os.str());
-  output->writeFile(scriptFileName, makeRunScript(*network, relative, traces.prefix),
-                    OutputDirectory::WriteMode::CreateProgram);
+  output->writeFile(run.script, makeRunScript(*network, run), OutputDirectory::WriteMode::CreateProgram);
+  if (traces.durations)
+    writeReplay(traces, *output, diags);
   return output->commit();
 }

@@ -1,5 +1,6 @@
 //===- EncodeTask.cpp - a task as a node of a trace -----------------------===//
 #include "EncodeTask.h"
+#include "stage/CodeGen/Emit.h"
 #include "stage/IR/graph/Graph.h"
 
 using namespace stage;
@@ -74,4 +75,16 @@ NodeFields stage::encode(const Task &task) {
   node.networkDims = task.networkDims;
   node.collectiveTag = task.tag.resolve({});
   return node;
+}
+
+std::vector<uint8_t> stage::encodeTrace(llvm::ArrayRef<Task> tasks, llvm::ArrayRef<TaskTimes> times) {
+  TraceBuffer buffer;
+  NodeEncoder encoder(buffer);
+  encoder.appendMetadata(getMetadata(nullptr, 0));
+  for (auto [task, ownTimes] : llvm::zip(tasks, times)) {
+    NodeFields node = encode(task);
+    node.times = ownTimes;
+    encoder.append(node);
+  }
+  return buffer.getBytes().vec();
 }

@@ -144,19 +144,19 @@ static std::error_code lastError() { return std::error_code(errno, std::generic_
 /// In every folder that we write. A name says nothing about who wrote a file.
 static constexpr llvm::StringLiteral markName = ".stagec";
 
-/// Whether we give files of such a folder this name: one of the given names, or `<prefix>.<rank>.et` and
-/// comm_group.json; and the mark.
+/// Whether we give files of such a folder this name: one of the given names, with traces of the given prefix, or
+/// `<prefix>.<rank>.et` and comm_group.json; and the mark.
 bool OutputDirectory::isOurName(StringRef name) const {
   if (name == markName)
     return true;
-  if (!options.names.empty())
-    return llvm::is_contained(options.names, name);
-  if (name == commGroupFileName)
+  if (options.names.empty() ? name == commGroupFileName : llvm::is_contained(options.names, name))
     return true;
   if (!name.consume_back(".et"))
     return false;
   auto [prefix, rank] = name.rsplit('.');
-  return !prefix.empty() && !rank.empty() && llvm::all_of(rank, llvm::isDigit);
+  if (rank.empty() || !llvm::all_of(rank, llvm::isDigit))
+    return false;
+  return !prefix.empty() && (options.names.empty() || prefix == options.prefix);
 }
 
 /// The names in a folder. False after a report.

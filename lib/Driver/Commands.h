@@ -35,7 +35,7 @@ std::optional<Machine> findMachine(const Compilation &c, const DriverOptions &op
 std::optional<Machine> findAstraSimMachine(const Compilation &c, const DriverOptions &options);
 /// Writes traces by `emit`, and what ASTRA-sim needs beside them, if that is asked for. False after errors.
 bool emitWithAstraSim(const Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options,
-                      llvm::function_ref<bool()> emit);
+                      const EmitOptions &traces, llvm::function_ref<bool()> emit);
 /// `--emit=mesh`: who talks to whom. False after errors.
 bool printMesh(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after

@@ -69,7 +69,8 @@ std::optional<Machine> stage::driver::findAstraSimMachine(const Compilation &c, 
 }
 
 bool stage::driver::emitWithAstraSim(const Compilation &c, llvm::ArrayRef<const Program *> parts,
-                                     const DriverOptions &options, llvm::function_ref<bool()> emit) {
+                                     const DriverOptions &options, const EmitOptions &traces,
+                                     llvm::function_ref<bool()> emit) {
   if (options.astraSim.empty())
     return emit();
   std::optional<Machine> machine = findAstraSimMachine(c, options);
@@ -77,7 +78,7 @@ bool stage::driver::emitWithAstraSim(const Compilation &c, llvm::ArrayRef<const 
     return false;
   astrasim::Folder folder(options.astraSim, *machine, astrasim::findComputeTimes(/*carriesDurations=*/options.times),
                           c.job->decl->name.loc());
-  return folder.prepare(parts, options.traces, c.diags) && emit() && folder.write(options.traces, c.diags);
+  return folder.prepare(parts, traces, c.diags) && emit() && folder.write(traces, c.diags);
 }
 
 bool stage::driver::printTime(llvm::ArrayRef<TimedPart> parts, const DriverOptions &options, DiagnosticEngine &diags) {
@@ -148,7 +149,7 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
       written = emitTraces(*c.program, traces, c.diags);
       return written.has_value();
     };
-    if (!emitWithAstraSim(c, {c.program.get()}, options, emit))
+    if (!emitWithAstraSim(c, {c.program.get()}, options, traces, emit))
       return false;
     if (report)
       report->traces = describe(*written, /*written=*/true, traces.steps);

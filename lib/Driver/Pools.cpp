@@ -124,7 +124,7 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
       written = emitTraces(*linked, traces, c.diags);
       return written.has_value();
     };
-    if (!emitWithAstraSim(c, parts, options, emit))
+    if (!emitWithAstraSim(c, parts, options, traces, emit))
       return false;
     sent.traces = describe(*written, /*written=*/true, traces.steps);
   }

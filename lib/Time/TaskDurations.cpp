@@ -23,6 +23,8 @@ std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<TimedPart> ask
     const Machine &machine = part.machine;
     auto classes = std::make_unique<RankClasses>(*part.program, machine.getBlockSizes(), /*apart=*/parts.size() > 1);
     unsigned count = classes->getNumClasses();
+    for (unsigned number = 0; number < count; ++number)
+      result->origins.push_back({part.program, classes->describe(number)});
     result->parts.push_back(
         {machine.describe(), part.runtime, part.program->firstRank, firstClass, std::move(classes)});
     firstClass += count;
@@ -35,10 +37,11 @@ std::unique_ptr<TaskDurations> TaskDurations::find(llvm::ArrayRef<TimedPart> ask
       Duration &duration = durations.emplace_back(Duration{task.alone, 0, task.unit, task.level});
       if (task.kind == TaskKind::Receive)
         continue;
+      duration.charged = run.end - run.begin;
       if (rests.size() <= task.lane)
         rests.resize(task.lane + 1);
       Ticks &rest = rests[task.lane];
-      rest += run.end - run.begin;
+      rest += duration.charged;
       duration.micros = uint64_t(rest / ticksPerMicro);
       rest %= ticksPerMicro;
     }

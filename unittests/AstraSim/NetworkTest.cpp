@@ -135,7 +135,9 @@ TEST(ConfigurationTest, TimesOfTracesTakeThePlaceOfTheRoofline) {
 TEST(ConfigurationTest, NamesInTheScriptAreQuoted) {
   Machine machine = makeMachine({8});
   Network network = Network::makeFromLevels(machine, 8);
-  EXPECT_TRUE(llvm::StringRef(makeRunScript(network, "../it's $HOME", "workload"))
-                  .contains("traces=$here/'../it'\\''s $HOME'\n"));
+  RunFiles files;
+  files.traces = "../it's $HOME";
+  files.prefix = "workload";
+  EXPECT_TRUE(llvm::StringRef(makeRunScript(network, files)).contains("traces=$here/'../it'\\''s $HOME'\n"));
 }
 } // namespace

@@ -15,6 +15,7 @@
 //   memory.json       the host's rate, if the job copies
 //   comm_group.json   the groups of the traces, in the order of rings that ASTRA-sim times right
 //   run.sh            runs the simulator, and says when a rank does not finish, which its exit code does not say
+//   replay.sh ...     where traces carry durations: runs it on traces in which all takes what they say (Replay.h)
 //
 // Algorithm: the program is checked against the network first, group by group and message by message. Where ASTRA-sim
 // would abort that is an error, where it would stall or time something wrongly a warning, at the op, with what to
@@ -28,8 +29,7 @@
 #define STAGE_ASTRASIM_CONFIGURATION_H
 
 #include "stage/AstraSim/Network.h"
-#include "stage/CodeGen/Emit.h"
-#include "stage/CodeGen/OutputDirectory.h"
+#include "stage/AstraSim/Replay.h"
 
 namespace stage::astrasim {
 
@@ -64,8 +64,13 @@ std::string makeNetworkFile(const Network &network, const Machine &machine);
 std::string makeSystemFile(const Network &network, const Machine &machine, const Needs &needs, ComputeTimes times,
                            bool tracksMemory);
 std::string makeMemoryFile(const Machine &machine, const Needs &needs);
-/// `traces`: the folder of traces, from that of the script.
-std::string makeRunScript(const Network &network, llvm::StringRef traces, llvm::StringRef prefix);
+/// What a script runs.
+struct RunFiles {
+  std::string script = "run.sh", network = "network.yml", system = "system.json";
+  std::string traces; ///< The folder, from that of the script.
+  std::string prefix; ///< Of traces.
+};
+std::string makeRunScript(const Network &network, const RunFiles &files);
 
 /// A folder of these files, which is written in two steps, so that nothing is written of a program that is refused:
 ///
@@ -78,10 +83,14 @@ public:
   /// `loc`: of the job.
   Folder(std::string directory, const Machine &machine, ComputeTimes times, SMLoc loc)
       : directory(std::move(directory)), machine(machine), times(times), loc(loc) {}
+  /// The parts must outlive this.
   bool prepare(llvm::ArrayRef<const Program *> parts, const EmitOptions &traces, DiagnosticEngine &diags);
   bool write(const EmitOptions &traces, DiagnosticEngine &diags);
 
 private:
+  void writeReplay(const EmitOptions &traces, OutputDirectory &output, DiagnosticEngine &diags);
+
+  std::vector<const Program *> parts;
   std::string directory;
   const Machine &machine;
   ComputeTimes times;

@@ -8,6 +8,7 @@
 #ifndef STAGE_CODEGEN_EMIT_H
 #define STAGE_CODEGEN_EMIT_H
 
+#include "stage/CodeGen/NodeWriter.h"
 #include "stage/IR/graph/Channel.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/TaskDurations.h"
@@ -60,6 +61,9 @@ std::optional<EmitStatistics> emitTraces(const LinkedProgram &program, const Emi
 /// pipeline needs too many message tags. Of a program that is not a part of a workload.
 std::optional<EmitStatistics> measureTraces(const Program &program, const EmitOptions &options,
                                             DiagnosticEngine &diags);
+
+/// The bytes of a trace of tasks without slots, and of what each takes.
+std::vector<uint8_t> encodeTrace(llvm::ArrayRef<Task> tasks, llvm::ArrayRef<TaskTimes> times);
 
 } // namespace stage
 

@@ -43,6 +43,8 @@ public:
     /// All names of files that the folder may hold; empty: those of traces and their groups. A folder that holds
     /// others is not replaced.
     llvm::ArrayRef<llvm::StringRef> names = {};
+    /// Beside `names`: traces with this prefix; empty: none.
+    llvm::StringRef prefix = {};
   };
 
   /// Null after a report.

@@ -28,6 +28,12 @@ public:
     uint64_t micros = 0; ///< Likewise.
     uint32_t unit = 0;   ///< In the order of the rank.
     uint32_t level = 0;  ///< Of communication: of the network.
+    Ticks charged = 0;   ///< With surcharges; of a collective from when its last member comes. Not of receives.
+  };
+  /// Where a class is from: what makes its tasks.
+  struct Origin {
+    const Program *program;
+    RankClass description;
   };
 
   /// Of the tasks of a program, or of the parts of a workload, which must outlive this. Null after a report.
@@ -39,6 +45,7 @@ public:
   const Duration &get(unsigned classNumber, uint64_t id) const { return classes[classNumber][id]; }
   unsigned getNumClasses() const { return classes.size(); }
   llvm::ArrayRef<Duration> getTasks(unsigned classNumber) const { return classes[classNumber]; }
+  const Origin &getOrigin(unsigned classNumber) const { return origins[classNumber]; }
 
   /// Of a rank, which is counted over all parts: its machine, with what the command line has changed, and its runtime.
   const std::string &getMachine(int64_t rank) const { return findPart(rank).machine; }
@@ -56,6 +63,7 @@ private:
 
   std::vector<Part> parts;
   std::vector<std::vector<Duration>> classes; ///< By task.
+  std::vector<Origin> origins;                ///< By class.
 };
 
 } // namespace stage
