@@ -60,6 +60,17 @@ std::optional<MachineRates> stage::makeRates(const sema::BoundMachine &machine, 
     rates.types[findTypeIndex(name)].attention = {ratio.share, ratio.table};
   for (const auto &[name, part] : machine.sustained)
     rates.types[findTypeIndex(name)].sustained = part;
+  for (const auto &[name, part] : machine.small)
+    rates.types[findTypeIndex(name)].small = part;
+  for (const auto &[name, floor] : machine.smallFloor)
+    rates.types[findTypeIndex(name)].smallFloor = floor;
+  rates.smallWeights = machine.smallWeights;
+  rates.cacheEfficiency = machine.cacheEfficiency;
+  rates.cacheAttention = machine.cacheAttention;
+  rates.latentAttention = machine.latentAttention;
+  rates.cacheFloor = machine.cacheFloor;
+  if (machine.latentFloor)
+    rates.latentFloor = machine.latentFloor->num;
   rates.attentionBackward = machine.attentionBackward;
   rates.kernelLeast = machine.kernelLeast;
   rates.memory = machine.memoryRate;

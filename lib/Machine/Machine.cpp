@@ -19,6 +19,8 @@ static void shareHalves(TypeRates &a, TypeRates &b) {
       to->attention = from->attention;
     if (!to->sustained)
       to->sustained = from->sustained;
+    if (!to->small)
+      to->small = from->small;
   }
 }
 
@@ -49,6 +51,10 @@ Machine::Machine(MachineRates given) : rates(std::move(given)) {
   if (std::optional<DType> type = parseDType(rates->type); type && isFloat(*type))
     rates->types[size_t(*type)].flops = rates->flops;
   shareHalves(f16, bf16);
+  // Without a table a share of the roof is one of FLOP/s, too. What is assumed of products is not said of few rows.
+  for (TypeRates &type : rates->types)
+    if (!type.small && !type.contraction.table)
+      type.small = type.contraction.share;
 }
 
 std::string Machine::describe() const {

@@ -48,6 +48,10 @@ std::vector<MachineEntry> Machine::listEntries() const {
     add(rates->levels[level].hop, Kind::LevelHop, level);
   }
   add(rates->kernelLeast, Kind::KernelLeast);
+  for (size_t type = 0; type < numOperandTypes; ++type)
+    add(rates->types[type].smallFloor.value_or(0), Kind::SmallFloor, type);
+  add(rates->cacheFloor, Kind::CacheFloor);
+  add(rates->latentFloor.value_or(0), Kind::LatentFloor);
   return entries;
 }
 
@@ -71,6 +75,12 @@ std::string Machine::getName(const MachineEntry &entry) const {
     return rates->levels[entry.index].name + ".hop";
   case Kind::KernelLeast:
     return "kernel.least";
+  case Kind::SmallFloor:
+    return ("small.floor." + getFlopsEntry(entry.index).split('.').second).str();
+  case Kind::CacheFloor:
+    return "cache.floor";
+  case Kind::LatentFloor:
+    return "latent.floor";
   }
   llvm_unreachable("no other kinds");
 }
@@ -114,6 +124,15 @@ Machine Machine::with(const MachineEntry &entry, const Rational &times) const {
     break;
   case Kind::KernelLeast:
     changed.kernelLeast = multiply(changed.kernelLeast, times);
+    break;
+  case Kind::SmallFloor:
+    changed.types[entry.index].smallFloor = multiply(*changed.types[entry.index].smallFloor, times);
+    break;
+  case Kind::CacheFloor:
+    changed.cacheFloor = multiply(changed.cacheFloor, times);
+    break;
+  case Kind::LatentFloor:
+    changed.latentFloor = multiply(*changed.latentFloor, times);
     break;
   }
   machine.findReached();

@@ -17,6 +17,9 @@
 // All else takes its bytes at the rate of streaming kernels, but no less than its FLOPs outside of tensor cores, and no
 // less than a kernel takes.
 //
+// Products of fewer rows than the table has, and attention of few rows to a cache, are priced by PriceSmall.cpp where a
+// machine says what they reach.
+//
 // Limits: operands of integers count as floating point of their width. Scales of quantized operands are no bytes of the
 // roof.
 //
@@ -30,9 +33,9 @@ using namespace stage;
 
 /// A kernel's own time in a roof.
 static constexpr double launchTicks = 2'000'000;
-/// Parts of the roof where a machine says nothing: of the peaks of A100, H100 and B200, products of training reach 0.46
-/// to 0.76.
-static constexpr Rational defaultContraction{3, 5}, defaultAttention{7, 20};
+/// The part of the roof where a machine says nothing: of the peaks of A100, H100 and B200, products of training reach
+/// 0.46 to 0.76.
+static constexpr Rational defaultContraction{3, 5};
 
 /// In which rates an op on such operands counts.
 static size_t findTypeIndex(const Work &work) {
@@ -62,9 +65,10 @@ static double getRatio(const OpRatio &ratio, const Rational &orElse) {
   return 1 / ratio.share.value_or(orElse).toDouble();
 }
 
-double Machine::priceContraction(const Work &work, const TypeRates &type) const {
+/// `times`: with so many times as many rows.
+double Machine::priceContraction(const Work &work, const TypeRates &type, double times) const {
   bool isOneProduct = !work.isGrouped;
-  double rows = isOneProduct ? double(work.m) * double(work.batch) : double(work.m);
+  double rows = times * (isOneProduct ? double(work.m) * double(work.batch) : double(work.m));
   double count = isOneProduct ? 1 : double(work.batch);
   double n = double(work.n), k = double(work.k);
   double width = getBitSize(work.type) / 8.0, written = std::max(width, 2.0);
@@ -74,11 +78,11 @@ double Machine::priceContraction(const Work &work, const TypeRates &type) const 
                                         : getRatio(type.contraction, defaultContraction);
   double ticks = count * ((roof + launchTicks) * ratio / type.sustained.value_or(Rational{1, 1}).toDouble());
   double shape = 2 * count * rows * n * k;
-  if (double(work.flops) > shape && shape > 0)
-    ticks = ticks * (double(work.flops) / shape);
+  if (times * double(work.flops) > shape && shape > 0)
+    ticks = ticks * (times * double(work.flops) / shape);
   if (isOneProduct && work.batch > 1)
-    ticks = std::max(ticks, RateMath::divide(double(work.bytes), memory));
-  double more = double(work.resultBytes) - written * count * rows * n;
+    ticks = std::max(ticks, RateMath::divide(times * double(work.bytes), memory));
+  double more = times * double(work.resultBytes) - written * count * rows * n;
   return more > 0 ? ticks + RateMath::divide(more, memory) : ticks;
 }
 
@@ -109,7 +113,10 @@ std::optional<Ticks> Machine::ofWork(const Work &work, llvm::StringRef &missing)
     missing = getFlopsEntry(findTypeIndex(work));
     return std::nullopt;
   }
-  return roundTicks(work.kind == WorkKind::Contraction ? priceContraction(work, type) : priceAttention(work, type));
+  bool isProduct = work.kind == WorkKind::Contraction;
+  if (std::optional<double> ticks = isProduct ? priceSmallContraction(work, type) : priceCachedAttention(work, type))
+    return roundTicks(*ticks);
+  return roundTicks(isProduct ? priceContraction(work, type) : priceAttention(work, type));
 }
 
 bool Machine::isInsideTables(const Work &work) const {
@@ -134,7 +141,7 @@ bool Machine::isAssumed(const Work &work) const {
   if (!isDeclared() || work.isOnHost || work.kind != WorkKind::Contraction)
     return false;
   const OpRatio &ratio = getType(work).contraction;
-  return !ratio.table && !ratio.share;
+  return !ratio.table && !ratio.share && !hasSmallRates(work);
 }
 
 Machine Machine::withContraction(const Rational &share) const {

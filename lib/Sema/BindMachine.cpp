@@ -83,6 +83,7 @@ private:
     case MachineValue::Rate:
       return Dimension::ofBytesPerSecond();
     case MachineValue::Time:
+    case MachineValue::Floor:
       return Dimension::ofTime();
     case MachineValue::Bytes:
       return Dimension::ofBytes();
@@ -132,8 +133,10 @@ private:
     case MachineValue::Price:
       return value.num > 0 && !isTooLarge(value) ? std::optional(value) : std::nullopt;
     case MachineValue::Time:
-      return isWithin(0, 86'400) ? std::optional(value.mul(Rational::integer(1'000'000'000'000))->floor())
-                                 : std::nullopt;
+    case MachineValue::Floor:
+      return isWithin(0, kind == MachineValue::Time ? 86'400 : 1)
+                 ? std::optional(value.mul(Rational::integer(1'000'000'000'000))->floor())
+                 : std::nullopt;
     case MachineValue::Flops:
     case MachineValue::Rate:
     case MachineValue::Bytes:
@@ -154,6 +157,8 @@ private:
       return "a whole number of ranks, at least 1";
     case MachineValue::Time:
       return "a time of at most a day, such as 2us";
+    case MachineValue::Floor:
+      return "a time of at most a second, such as 3us";
     default:
       return "above 0 and below 2^63, such as " + getDimension(kind)->getExample();
     }
@@ -192,24 +197,30 @@ private:
   bool bindEntries() {
     bool ok = true;
     for (StringRef type : machineTypes) {
-      std::string name = (flopsPrefix + type).str();
-      const NamedEntry *entry = find(name);
-      std::optional<Rational> value = entry ? evaluate(name, *entry, MachineValue::Flops) : std::nullopt;
-      ok &= !entry || value;
-      if (value)
-        machine.flops.emplace_back(type.str(), Rate(uint64_t(value->num)));
-      name = (sustainedPrefix + type).str();
-      entry = find(name);
-      value = entry ? evaluate(name, *entry, MachineValue::Factor) : std::nullopt;
-      ok &= !entry || value;
-      if (value)
-        machine.sustained.emplace_back(type.str(), *value);
+      ok &= bindOfType(flopsPrefix, type, MachineValue::Flops, machine.flops);
+      ok &= bindOfType(sustainedPrefix, type, MachineValue::Factor, machine.sustained);
+      ok &= bindOfType(smallPrefix, type, MachineValue::Share, machine.small);
+      ok &= bindOfType(smallFloorPrefix, type, MachineValue::Floor, machine.smallFloor);
+      for (StringRef prefix : {smallPrefix, smallFloorPrefix})
+        ok &= checkTogether((prefix + type).str(), {smallWeightsEntry.str()});
       ok &= bindRatio(contractionPrefix, type, machine.contraction);
       ok &= bindRatio(attentionPrefix, type, machine.attention);
     }
     if (ok && machine.flops.empty())
       ok = reportMissing("flops.bf16");
+    for (StringRef entry : {"cache.attention", "cache.floor", "latent.attention", "latent.floor"})
+      ok &= checkTogether(entry.str(), {cacheEfficiencyEntry.str()});
     return ok & bindListed<BoundMachine>(machineEntries, "", machine);
+  }
+
+  template <typename Value>
+  bool bindOfType(StringRef prefix, StringRef type, MachineValue kind, ByName<Value> &values) {
+    std::string name = (prefix + type).str();
+    const NamedEntry *entry = find(name);
+    std::optional<Rational> value = entry ? evaluate(name, *entry, kind) : std::nullopt;
+    if (value)
+      store(values.emplace_back(type.str(), Value()).second, *value);
+    return !entry || value;
   }
 
   bool bindRatio(StringRef prefix, StringRef type, ByName<BoundRatio> &ratios) {

@@ -9,7 +9,8 @@ using namespace stage::sema;
 
 std::vector<std::string> stage::sema::listMachineEntryNames() {
   std::vector<std::string> names;
-  for (StringRef prefix : {flopsPrefix, contractionPrefix, attentionPrefix, sustainedPrefix})
+  for (StringRef prefix :
+       {flopsPrefix, contractionPrefix, attentionPrefix, sustainedPrefix, smallPrefix, smallFloorPrefix})
     for (StringRef type : machineTypes)
       if (prefix != attentionPrefix || type != "tf32")
         names.push_back((prefix + type).str());

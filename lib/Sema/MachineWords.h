@@ -18,6 +18,7 @@ enum class MachineValue {
   Rate,  ///< Bytes per second.
   Bytes,
   Time,     ///< May be 0.
+  Floor,    ///< The same of a kernel: at most a second.
   Share,    ///< A number above 0 and at most 1.
   Factor,   ///< A number above 0 and at most 2.
   Multiple, ///< A number of at least 1, and at most 1000.
@@ -45,6 +46,12 @@ constexpr MachineEntry<BoundMachine> machineEntries[] = {
     {"host.ranks", MachineValue::Count, &BoundMachine::hostRanks},
     {"attention.backward", MachineValue::Multiple, &BoundMachine::attentionBackward},
     {"kernel.least", MachineValue::Time, &BoundMachine::kernelLeast},
+    {"small.weights", MachineValue::Share, &BoundMachine::smallWeights},
+    {"cache.efficiency", MachineValue::Share, &BoundMachine::cacheEfficiency},
+    {"cache.attention", MachineValue::Share, &BoundMachine::cacheAttention},
+    {"cache.floor", MachineValue::Floor, &BoundMachine::cacheFloor},
+    {"latent.attention", MachineValue::Share, &BoundMachine::latentAttention},
+    {"latent.floor", MachineValue::Floor, &BoundMachine::latentFloor},
     {"power.busy", MachineValue::Power, &BoundMachine::powerBusy},
     {"power.idle", MachineValue::Power, &BoundMachine::powerIdle},
     {"price", MachineValue::Price, &BoundMachine::price},
@@ -64,7 +71,10 @@ constexpr MachineEntry<BoundLevel> levelEntries[] = {
 /// Entries for each element type: `flops.bf16`, of which a machine needs one.
 constexpr llvm::StringLiteral flopsPrefix = "flops.", contractionPrefix = "contraction.",
                               attentionPrefix = "attention.", sustainedPrefix = "sustained.",
+                              smallPrefix = "small.contraction.", smallFloorPrefix = "small.floor.",
                               collectivePrefix = "collective.";
+/// Without these the entries beside them have no effect.
+constexpr llvm::StringLiteral smallWeightsEntry = "small.weights", cacheEfficiencyEntry = "cache.efficiency";
 constexpr llvm::StringLiteral machineTypes[] = {"f32", "tf32", "f16", "bf16", "f8", "f4"};
 /// Entries of a level that are words.
 constexpr llvm::StringLiteral kindEntry = "kind", inSwitchEntry = "in_switch", inSwitchGainEntry = "in_switch_gain",

@@ -168,6 +168,16 @@ private:
     });
   }
 
+  /// An index of values with which the queries are multiplied, too, and that one tensor of positions has: latent
+  /// vectors are keys and values. Keys and values that share the name of a dim are two tensors.
+  static bool isOfLatents(const OpDef &forward, unsigned index, std::optional<unsigned> columns) {
+    auto has = [&](const OperandInfo &operand) {
+      llvm::SmallVector<unsigned, 4> indices = forward.expand(operand.indices);
+      return columns && llvm::is_contained(indices, *columns) && llvm::is_contained(indices, index);
+    };
+    return llvm::count_if(forward.operands, has) == 1 && standsWith(forward, index, columns, false);
+  }
+
   static void collectAddedUp(const Formula *formula, IndexSet &indices) {
     if (!formula)
       return;
@@ -226,6 +236,8 @@ private:
       if (!scores->count(index) && standsWith(forward, index, columns, false))
         work.headSize += evaluate(sizes[index]); // parts of a query whose products are added up
     work.valueSize = getVolume([&](unsigned i) { return inner.count(i) && !scores->count(i) && ofResult.count(i); });
+    work.isLatent = llvm::any_of(
+        inner, [&](unsigned i) { return !scores->count(i) && ofResult.count(i) && isOfLatents(forward, i, columns); });
     Size area = getLocalMaskArea(graph, op);
     // A triangle of n rows has n * n / 2 pairs, which need not be whole.
     work.pairs = area ? work.heads * evaluate(area * 2) / 2 : work.heads * work.rows * work.columns;

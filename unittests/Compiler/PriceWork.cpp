@@ -2,7 +2,7 @@
 //
 //   price-work machines.stg:h100 --library=stdlib
 //   contraction bf16 m n k batch isGrouped resultBytes bytes
-//   attention bf16 rows columns heads keyHeads headSize valueSize pairs isBackward
+//   attention bf16 rows columns heads keyHeads headSize valueSize pairs isBackward bytes isLatent
 //   elementwise flops bytes
 //   all_gather bytes first count stride        a group of so many ranks
 //   message bytes from to
@@ -50,10 +50,12 @@ static std::optional<Work> readWork(llvm::StringRef kind, std::istream &line) {
     work.m = n[0], work.n = n[1], work.k = n[2], work.batch = n[3];
     work.isGrouped = n[4] != 0;
     work.resultBytes = n[5], work.bytes = n[6];
-  } else if (kind == "attention" && n.size() == 8) {
+  } else if (kind == "attention" && n.size() == 10) {
     work.rows = n[0], work.columns = n[1], work.heads = n[2], work.keyHeads = n[3];
     work.headSize = n[4], work.valueSize = n[5], work.pairs = n[6];
     work.isBackward = n[7] != 0;
+    work.bytes = n[8];
+    work.isLatent = n[9] != 0;
   } else {
     return std::nullopt;
   }

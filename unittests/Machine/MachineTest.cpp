@@ -313,6 +313,143 @@ TEST(MachineTest, AttentionAndOtherOps) {
   EXPECT_NEAR(takeWork(rates, other), 7, 1e-9);
 }
 
+/// A table from 4 rows on, and below it 107 FLOPs and 50 bytes a second, and a second for each product.
+MachineRates makeSmall() {
+  MachineRates rates = makeMeasured();
+  rates.smallWeights = Rational{1, 2};
+  rates.types[size_t(DType::BF16)].small = Rational{8, 75};
+  rates.types[size_t(DType::BF16)].smallFloor = second;
+  return rates;
+}
+
+TEST(MachineTest, ProductsOfFewRowsAddSquares) {
+  constexpr double launch = 2e-6;
+  MachineRates rates = makeSmall();
+  // 64 FLOPs 0.6 s, 40 bytes 0.8 s: the hypotenuse is 1 s.
+  Work work = makeProduct(2, 8, 2);
+  work.bytes = 40;
+  EXPECT_NEAR(takeWork(rates, work), 1 + 1, 1e-9);
+  EXPECT_FALSE(Machine(rates).isInsideTables(work));
+  // Two with one weight are one of two rows. f16 has the share and the floor of bf16.
+  work.m = 1, work.batch = 2;
+  EXPECT_NEAR(takeWork(rates, work), 2, 1e-9);
+  work.type = DType::F16;
+  EXPECT_NEAR(takeWork(rates, work), 2, 1e-9);
+  // With a weight for each they are one kernel, too, as long as each has few rows.
+  work.isGrouped = true;
+  EXPECT_NEAR(takeWork(rates, work), 2, 1e-9);
+  work.m = 4;
+  EXPECT_NEAR(takeWork(rates, work), 2 * 2 * (1.12 + launch), 1e-9);
+  // No more than the table's fewest rows take, which take what the table says: 112 bytes.
+  work = makeProduct(2, 8, 2);
+  work.bytes = 1000;
+  EXPECT_NEAR(takeWork(rates, work), 2 * (1.12 + launch), 1e-9);
+  work.m = 4;
+  EXPECT_NEAR(takeWork(rates, work), 2 * (1.12 + launch), 1e-9);
+  // A floor may be none, FLOPs may be more than those of the shape.
+  work = makeProduct(2, 8, 2);
+  work.bytes = 40;
+  work.flops = 160; // 1.5 s
+  rates.types[size_t(DType::BF16)].smallFloor.reset();
+  EXPECT_NEAR(takeWork(rates, work), 1.7, 1e-9);
+}
+
+TEST(MachineTest, WhoSaysNothingOfFewRowsPricesThemAsOthers) {
+  constexpr double launch = 2e-6;
+  Work work = makeProduct(2, 8, 2);
+  work.bytes = 40; // by shape 2 (4 + 16 + 16) = 72
+  MachineRates rates = makeSmall();
+  rates.smallWeights.reset();
+  EXPECT_NEAR(takeWork(rates, work), 2 * (0.72 + launch), 1e-9);
+  rates = makeSmall();
+  rates.types[size_t(DType::BF16)].small.reset();
+  EXPECT_NEAR(takeWork(rates, work), 2 * (0.72 + launch), 1e-9);
+  // Without a table the share of the roof is one of FLOP/s, for all rows.
+  rates.types[size_t(DType::BF16)].contraction = {.share = Rational{8, 75}};
+  EXPECT_NEAR(takeWork(rates, work), 2, 1e-9);
+  work.m = 100;      // 30 s
+  work.bytes = 2000; // 40 s
+  EXPECT_NEAR(takeWork(rates, work), 51, 1e-9);
+  // Who says neither has no share of FLOP/s, and its range is that of the roof.
+  rates.types[size_t(DType::BF16)].contraction = {};
+  EXPECT_NEAR(takeWork(rates, makeProduct(4, 8, 2)), (1.12 + launch) / 0.6, 1e-9);
+  EXPECT_TRUE(Machine(rates).isAssumed(work));
+  rates.types[size_t(DType::BF16)].small = Rational{1, 2};
+  EXPECT_FALSE(Machine(rates).isAssumed(work));
+}
+
+TEST(MachineTest, AttentionToACacheAddsSquares) {
+  constexpr double launch = 2e-6;
+  MachineRates rates = makeMeasured();
+  rates.cacheEfficiency = Rational{1, 2};
+  rates.cacheAttention = Rational{32, 75};
+  rates.cacheFloor = second;
+  Work work;
+  work.kind = WorkKind::Attention;
+  work.type = DType::BF16;
+  work.rows = 1, work.columns = 8;
+  work.heads = 2, work.keyHeads = 1, work.headSize = work.valueSize = 4;
+  work.pairs = 2 * 8;
+  // 256 FLOPs 0.6 s; queries and results 2 x 2 x 8 = 32 bytes, the cache 40, which may be of another type: 0.8 s.
+  work.bytes = 32 + 40;
+  EXPECT_NEAR(takeWork(rates, work), 1 + 1, 1e-9);
+  EXPECT_FALSE(Machine(rates).isInsideTables(work));
+  // A cache of latent vectors is as any other, where a machine says nothing else: 1.2 s and 1.6 s.
+  work.isLatent = true;
+  EXPECT_NEAR(takeWork(rates, work), 2, 1e-9);
+  work.bytes = 32 + 80;
+  rates.latentAttention = Rational{16, 75};
+  rates.latentFloor = 3 * second;
+  EXPECT_NEAR(takeWork(rates, work), 2 + 3, 1e-9);
+  work.bytes = 32 + 40, work.isLatent = false;
+  // A share of the roof of attention is one of FLOP/s.
+  rates.cacheAttention.reset();
+  rates.types[size_t(DType::BF16)].attention.share = Rational{32, 75};
+  EXPECT_NEAR(takeWork(rates, work), 2, 1e-9);
+  // Backward, and as many queries as keys: 256 FLOPs 0.256 s, 2 (2 x 8 + 8) x 8 = 384 bytes 3.84 s.
+  work.isBackward = true; // 2 (2 + 8) x 8 = 160 bytes
+  EXPECT_NEAR(takeWork(rates, work), 3 * (1.6 + launch) / (32. / 75), 1e-9);
+  work.isBackward = false, work.rows = 8;
+  EXPECT_NEAR(takeWork(rates, work), (3.84 + launch) / (32. / 75), 1e-9);
+  // From the table's shortest sequence on queries are its.
+  rates.types[size_t(DType::BF16)].attention.table = std::make_shared<Grid>(Grid{{{4}, {4, 16}, {2}}, {1, 3}});
+  rates.cacheAttention = Rational{32, 75};
+  work.rows = 4; // 2 (2 x 4 + 8) x 8 = 256 bytes
+  EXPECT_NEAR(takeWork(rates, work), 2 * (2.56 + launch), 1e-9);
+  work.rows = 3, work.bytes = 3 * 32 + 40;
+  EXPECT_NEAR(takeWork(rates, work), 2, 1e-9);
+}
+
+TEST(MachineTest, MoreRowsAndLongerCachesAreNeverCheaper) {
+  MachineRates rates = makeSmall();
+  for (int64_t k : {1, 2, 5, 8, 30}) {
+    double last = 0;
+    for (int64_t m = 1; m <= 40; ++m) { // over the border of the table, at 4
+      Work work = makeProduct(m, 8, k);
+      work.bytes = 2 * (m * k + 8 * k + 8 * m);
+      double price = takeWork(rates, work);
+      EXPECT_GE(price, last) << m << " " << k;
+      last = price;
+    }
+  }
+  rates.cacheEfficiency = Rational{1, 2};
+  rates.cacheAttention = Rational{1, 3};
+  rates.cacheFloor = second;
+  double last = 0;
+  for (int64_t columns = 2; columns <= 200; ++columns) {
+    Work work;
+    work.kind = WorkKind::Attention;
+    work.type = DType::BF16;
+    work.rows = 1, work.columns = columns;
+    work.heads = work.keyHeads = 2, work.headSize = work.valueSize = 4;
+    work.pairs = 2 * columns;
+    work.bytes = 2 * 2 * 8 * (columns + 1);
+    double price = takeWork(rates, work);
+    EXPECT_GT(price, last) << columns;
+    last = price;
+  }
+}
+
 TEST(MachineTest, EfficienciesReduceRates) {
   MachineRates rates;
   rates.memory = 1001;
@@ -358,6 +495,11 @@ TEST(MachineTest, EntriesAreThoseThatAreSaid) {
   rates.levels.pop_back();
   EXPECT_EQ(list(rates), "flops.f16 flops.bf16 flops.tf32 memory.rate host.rate host.flops host.memory node.rate "
                          "node.base- node.hop- kernel.least- ");
+  rates.types[size_t(DType::BF16)].smallFloor = 1;
+  rates.cacheFloor = 1;
+  rates.latentFloor = 1;
+  EXPECT_EQ(list(rates), "flops.f16 flops.bf16 flops.tf32 memory.rate host.rate host.flops host.memory node.rate "
+                         "node.base- node.hop- kernel.least- small.floor.bf16- cache.floor- latent.floor- ");
   EXPECT_EQ(list(makeRates()), ""); // rates without a machine
   EXPECT_EQ(list(MachineUnits()), "");
 }
@@ -400,6 +542,24 @@ TEST(MachineTest, OneEntryChanges) {
   // 100 and 3 hops of 10, then 90.
   auto gather = [&](const Machine &machine) { return *machine.ofCollective(CollectiveKind::AllGather, 0, 4, missing); };
   EXPECT_EQ(compare(rates, "node.base", {9, 10}, gather), 120. / 130);
+
+  // Floors of few rows, also of f16 where only that of bf16 is said, and of new tokens.
+  rates.smallWeights = rates.cacheEfficiency = Rational{1, 1};
+  rates.types[size_t(DType::BF16)].small = Rational{1, 1};
+  rates.types[size_t(DType::BF16)].smallFloor = 100;
+  rates.cacheFloor = 100;
+  rates.latentFloor = 200;
+  rates.memory = uint64_t(1) << 60;
+  Work product{.kind = WorkKind::Contraction, .type = DType::F16, .m = 0};
+  Work attention{.kind = WorkKind::Attention, .type = DType::BF16, .rows = 1, .columns = 2};
+  auto price = [&](const Work &work) {
+    return [&missing, work](const Machine &machine) { return *machine.ofWork(work, missing); };
+  };
+  EXPECT_EQ(compare(rates, "small.floor.bf16", {9, 10}, price(product)), 0.9);
+  EXPECT_EQ(compare(rates, "cache.floor", {9, 10}, price(attention)), 0.9);
+  EXPECT_EQ(compare(rates, "latent.floor", {9, 10}, price(attention)), 1);
+  attention.isLatent = true;
+  EXPECT_EQ(compare(rates, "latent.floor", {9, 10}, price(attention)), 0.9);
 
   // What was measured of a level is of its links.
   rates.levels[0].collectives = {

@@ -7,7 +7,8 @@
 //
 // Rule: a *roof* is the longer of FLOPs and bytes, each at its rate (Williams et al., Roofline, CACM 2009). Where
 // nothing but FLOPs and bytes is known, a task takes its roof (ofCompute). Where its shape is known, it takes longer by
-// a ratio from a table of the machine, or by a number in place of one (ofWork, PriceWork.cpp). A message takes its
+// a ratio from a table of the machine, or by a number in place of one (ofWork, PriceWork.cpp). Products of few rows and
+// new tokens against a cache are priced by bytes and floors (PriceSmall.cpp). A message takes its
 // bytes at the rate of the innermost level that contains both ranks, and a hop. A collective takes what a table says,
 // or else is a ring over all members, one block of a level after the other (PriceCollective.cpp).
 //
@@ -70,10 +71,14 @@ struct TypeRates {
   OpRatio contraction; ///< Table: time over roof by m, n, k.
   OpRatio attention;   ///< Table: time over roof by head size, sequence, heads.
   std::optional<Rational> sustained;
+  std::optional<Rational> small;   ///< The part of `flops` that products of few rows reach.
+  std::optional<Ticks> smallFloor; ///< What each of these takes besides FLOPs and bytes.
 };
 
 /// What products of training reach of the roof on devices that were measured: B200 0.46, H100 0.61, A100 0.76.
 constexpr Rational leastContraction{9, 20}, mostContraction{3, 4};
+/// The part of the roof of attention where a machine says nothing.
+constexpr Rational defaultAttention{7, 20};
 
 /// Types of operands: those of floating point by their DType, and tf32.
 constexpr size_t numOperandTypes = 6, tf32Index = 5;
@@ -98,6 +103,12 @@ struct MachineRates {
   std::array<TypeRates, numOperandTypes> types;
   Rational attentionBackward = {3, 1};          ///< Times as long as forward.
   Ticks kernelLeast = 0;                        ///< No element-wise kernel is shorter.
+  std::optional<Rational> smallWeights;         ///< Of `memory`, in products of few rows; nothing: as other products.
+  std::optional<Rational> cacheEfficiency;      ///< Of `memory`, in attention to a cache; nothing: as other attention.
+  std::optional<Rational> cacheAttention;       ///< Of `flops`, in attention to a cache.
+  std::optional<Rational> latentAttention;      ///< The same to a cache of latent vectors.
+  Ticks cacheFloor = 0;                         ///< What attention to a cache takes besides FLOPs and bytes.
+  std::optional<Ticks> latentFloor;             ///< The same to a cache of latent vectors.
   uint64_t hostCapacity = 0;                    ///< Bytes of host memory for each rank; 0: not said.
   int64_t hostRanks = 0;                        ///< That share a host; 0: not said.
   std::optional<Rational> powerBusy, powerIdle; ///< Watts.
@@ -112,7 +123,20 @@ uint64_t getPerSecond(Rate rate);
 
 /// A number of a declared machine that decides what tasks take: a rate, or what they take besides (MachineEntries.cpp).
 struct MachineEntry {
-  enum class Kind : uint8_t { Flops, Memory, Copy, HostFlops, HostMemory, LevelRate, LevelBase, LevelHop, KernelLeast };
+  enum class Kind : uint8_t {
+    Flops,
+    Memory,
+    Copy,
+    HostFlops,
+    HostMemory,
+    LevelRate,
+    LevelBase,
+    LevelHop,
+    KernelLeast,
+    SmallFloor,
+    CacheFloor,
+    LatentFloor
+  };
   Kind kind;
   size_t index = 0; ///< Of the type, or of the level.
 
@@ -164,8 +188,8 @@ public:
   /// Nothing where a rate is needed that was not said, whose name is then in `missing`. Compute of 0 FLOPs, or bytes,
   /// needs no rate of them.
   std::optional<Ticks> ofCompute(int64_t flops, int64_t bytes, bool onHost, llvm::StringRef &missing) const;
-  /// The same for a machine with a name by what the work is: products and attention by their shapes (PriceWork.cpp). A
-  /// machine that has no name knows FLOPs and bytes alone.
+  /// The same for a machine with a name by what the work is: products and attention by their shapes (PriceWork.cpp,
+  /// PriceSmall.cpp). A machine that has no name knows FLOPs and bytes alone.
   std::optional<Ticks> ofWork(const Work &work, llvm::StringRef &missing) const;
   /// Whether a table has shapes on all sides of this one. False where there is no table; element-wise work needs none.
   bool isInsideTables(const Work &work) const;
@@ -201,7 +225,12 @@ private:
   double priceLatency(CollectiveKind kind, const Group &group) const;
   const Grid *findTable(CollectiveKind kind, const Group &group) const;
   const TypeRates &getType(const Work &work) const;
-  double priceContraction(const Work &work, const TypeRates &type) const;
+  double priceContraction(const Work &work, const TypeRates &type, double times = 1) const;
+  /// Whether it says what products of few rows reach on operands of this type.
+  bool hasSmallRates(const Work &work) const;
+  std::optional<double> priceSmallContraction(const Work &work, const TypeRates &type) const;
+  std::optional<double> priceCachedAttention(const Work &work, const TypeRates &type) const;
+  Ticks getSmallFloor(const Work &work, const TypeRates &type) const;
   double priceAttention(const Work &work, const TypeRates &type) const;
 
   std::optional<MachineRates> rates;

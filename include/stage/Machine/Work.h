@@ -7,6 +7,7 @@
 //   its weight gradient, added in f32            Contraction, m = 1024, n = 8192, k = 4096, resultBytes = 8 m n
 //   8 experts of 512 rows each                   Contraction, batch = 8, m = 512, isGrouped
 //   attention of 8 heads, 4096 tokens            Attention, heads = 8, rows = columns = 4096, pairs = 8 * 4096^2 / 2
+//   a new token of it against its cache          Attention, heads = 8, rows = 1, columns = 4096, pairs = 8 * 4096
 //   rms_norm                                     Elementwise
 //
 // Limits: one product, or one attention, per task. A task that computes several says the sum of their FLOPs and the
@@ -49,6 +50,7 @@ struct Work {
   int64_t headSize = 0;          ///< Elements of a query.
   int64_t valueSize = 0;         ///< Elements of a value.
   int64_t pairs = 0;             ///< That the mask keeps, of all heads and sequences.
+  bool isLatent = false;         ///< Values are parts of keys, and one tensor holds both.
   bool operator==(const Work &other) const = default;
 };
 
