@@ -180,7 +180,7 @@ std::string astrasim::makeRunScript(const Network &network, const RunFiles &file
 )sh"
      << "#   " << files.script << " path/to/AstraSim_Analytical_Congestion_Unaware [option of the simulator...]\n"
      << "#   ASTRA_SIM=path/to/... TRACES=other/folder " << files.script << "\n"
-     << R"sh(#
+     << (files.about.empty() ? "" : "#\n# " + files.about + "\n") << R"sh(#
 # The simulator writes its log into the folder log of the current folder. The exit code is 0 if all ranks finish.
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
@@ -289,6 +289,7 @@ void Folder::writeReplay(const EmitOptions &traces, OutputDirectory &output, Dia
   files.system = replaySystemName;
   files.traces = ".";
   files.prefix = Replay::prefix;
+  files.about = "All takes what the compiler says, communication by messages of as many bytes as nanoseconds.";
   const Network flat({{BuildingBlock::Switch, replay.getNumDevices(), network->getDims().front().level}});
   output.writeFile(files.network, replay.makeNetworkFile());
   output.writeFile(files.system, makeSystemFile(flat, machine, {}, ComputeTimes::Traces, /*tracksMemory=*/false));
@@ -307,6 +308,9 @@ bool Folder::write(const EmitOptions &traces, DiagnosticEngine &diags) {
   RunFiles run;
   run.traces = relative;
   run.prefix = traces.prefix;
+  if (traces.durations)
+    run.about =
+        "Communication takes what rings of ASTRA-sim take, which may be far from what the compiler says: replay.sh.";
   output->writeFile(run.network, makeNetworkFile(*network, machine));
   output->writeFile(run.system, makeSystemFile(*network, machine, needs, times, traces.tracker));
   output->writeFile(memoryFileName, makeMemoryFile(machine, needs));

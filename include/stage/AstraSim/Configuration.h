@@ -69,6 +69,7 @@ struct RunFiles {
   std::string script = "run.sh", network = "network.yml", system = "system.json";
   std::string traces; ///< The folder, from that of the script.
   std::string prefix; ///< Of traces.
+  std::string about;  ///< What it does, a line of comment; empty: nothing.
 };
 std::string makeRunScript(const Network &network, const RunFiles &files);
 
