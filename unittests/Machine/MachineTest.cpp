@@ -338,7 +338,10 @@ TEST(MachineTest, ProductsOfFewRowsAddSquares) {
   // With a weight for each they are one kernel, too, as long as each has few rows.
   work.isGrouped = true;
   EXPECT_NEAR(takeWork(rates, work), 2, 1e-9);
-  work.m = 4;
+  work.m = 2, work.batch = 4; // 8 rows in all, more than the table's fewest: 2.4 s and 3.2 s
+  work.bytes = 160;
+  EXPECT_NEAR(takeWork(rates, work), 4 + 1, 1e-9);
+  work.m = 4, work.batch = 2;
   EXPECT_NEAR(takeWork(rates, work), 2 * 2 * (1.12 + launch), 1e-9);
   // No more than the table's fewest rows take, which take what the table says: 112 bytes.
   work = makeProduct(2, 8, 2);
