@@ -46,7 +46,11 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   if (!options.astraSim.empty() && !checkMachines(c, prefill))
     return false;
   std::vector<Report> reports;
-  c.program->firstRank = prefill.graph->mesh.getNumRanks();
+  // On one machine the pools lie side by side; on two, each begins with the first node of its own.
+  if (c.job->machine && prefill.job->machine && c.job->machine->name == prefill.job->machine->name) {
+    c.program->firstRank = prefill.graph->mesh.getNumRanks();
+    c.ranksOfPools = prefill.ranksOfPools = c.program->firstRank + c.graph->mesh.getNumRanks();
+  }
   for (Compilation *pool : {&prefill, &c})
     if (std::optional<Report> report = makeReport(*pool);
         report && (!report->step || options.report == ReportKind::None || completeStepReport(*pool, *report->step)))

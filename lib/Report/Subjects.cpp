@@ -193,8 +193,15 @@ std::vector<std::string> Subjects::listAxisNames(const Op &op) const {
   AxisList axes; // in whatever layout
   for (AxisId axis : op.axes)
     axes.emplace_back(axis);
+  // Where the second reading of a mesh gives an axis another name, experts go by that one.
+  auto nameOfExperts = [&](llvm::StringRef name, AxisId axis) {
+    auto same = llvm::find_if(graph.mesh.getGroups(), [&](const AxisGroup &group) {
+      return group.axes.size() == 1 && group.axes.front() == axis;
+    });
+    return name != graph.mesh[axis].name || same == graph.mesh.getGroups().end() ? name : llvm::StringRef(same->name);
+  };
   std::vector<std::string> names;
   for (auto [name, axis] : graph.mesh.nameAxes(axes, isForExperts ? decltype(groupsOfExperts)() : groupsOfExperts))
-    names.push_back(name.str());
+    names.push_back((isForExperts ? nameOfExperts(name, axis) : name).str());
   return names;
 }

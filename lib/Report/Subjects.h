@@ -14,12 +14,14 @@
 // returns first is loss in any case. Tokens are in SlotShares' slots or have the dim that they are routed along, as on
 // their way back from nodes. Each value is looked at once per rule.
 //
-// Where a strategy reads the ranks of a stage twice, as (dp, cp) by dense layers and as ep by experts, one set of axes
-// has two names. Values of experts, which have slots or the dim that tokens are routed along, get the names of groups
-// that only rules for this dim use; others do not: gradients of dense weights are summed over (dp, cp).
+// Where a strategy reads the ranks of a stage twice, as (dp, cp) by dense layers and as (edp, ep) by experts, one set
+// of axes has two names. Values of experts, which have slots or the dim that tokens are routed along, get the names of
+// groups that only rules for this dim use; others do not: gradients of dense weights are summed over (dp, cp). A group
+// of one axis is that axis in the second reading: with ep 2 on the ranks of cp 2 tokens go over ep, and gradients of
+// experts are summed over edp, which are the ranks of dp.
 //
-// Limits: where the ops behind the last parameter work on the whole residual stream, that counts as loss, too. Where
-// experts are on the ranks of one axis, as ep 2 on those of cp 2, that axis has its own name for tokens, too.
+// Limits: where the ops behind the last parameter work on the whole residual stream, that counts as loss, too. Names of
+// single axes in the second reading are taken for those of experts, whatever it is for.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_REPORT_SUBJECTS_H
