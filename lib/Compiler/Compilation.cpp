@@ -142,21 +142,33 @@ static void countTokens(const Compilation &c, StepReport &step) {
       }
 }
 
-std::optional<StepReport> stage::makeStepReport(Compilation &c) {
-  llvm::StringRef type = c.job->precision.activation.name;
-  std::optional<MachineRates> rates = makeRates(*c.job->machine, type, c.diags);
+/// The machine of a job, filled by the ranks of both pools where another job runs beside it. Nothing after a report.
+static std::optional<Machine> makeMachine(const Compilation &c) {
+  std::optional<MachineRates> rates = makeRates(*c.job->machine, c.job->precision.activation.name, c.diags);
   if (!rates)
     return std::nullopt;
+  Machine machine(std::move(*rates));
+  if (!c.ranksOfPools)
+    return machine;
+  if (!machine.checkNumRanks(c.ranksOfPools, c.job->decl->name.loc(), c.diags))
+    return std::nullopt;
+  return machine.usedBy(c.ranksOfPools);
+}
+
+std::optional<StepReport> stage::makeStepReport(Compilation &c) {
+  std::optional<Machine> machine = makeMachine(c);
+  if (!machine)
+    return std::nullopt;
+  const MachineRates *rates = machine->getRates();
   StepReport step;
-  step.peakType = type.str();
+  step.peakType = c.job->precision.activation.name.str();
   step.capacity = __int128(c.job->machine->memoryCapacity);
   step.powerBusy = rates->powerBusy;
   step.powerIdle = rates->powerIdle;
   step.price = rates->price;
-  Machine machine(std::move(*rates));
   llvm::StringRef missing;
-  step.petaFlop = machine.ofCosts(1e15, 0, missing).value_or(0);
-  std::optional<TimeReport> time = findTimeReport({c.program.get()}, machine, makeRuntime(c.job->runtime), c.diags);
+  step.petaFlop = machine->ofCosts(1e15, 0, missing).value_or(0);
+  std::optional<TimeReport> time = findTimeReport({c.program.get()}, *machine, makeRuntime(c.job->runtime), c.diags);
   if (!time)
     return std::nullopt;
   step.time = std::move(*time);
@@ -165,21 +177,20 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
 }
 
 bool stage::completeStepReport(Compilation &c, StepReport &step) {
-  std::optional<MachineRates> rates = makeRates(*c.job->machine, c.job->precision.activation.name, c.diags);
-  if (!rates)
+  std::optional<Machine> machine = makeMachine(c);
+  if (!machine)
     return false;
-  Machine machine(std::move(*rates));
   Runtime runtime = makeRuntime(c.job->runtime);
   if (step.time.isAssumed) {
     auto findWith = [&](const Rational &contraction) {
-      return findStep({c.program.get()}, machine.withContraction(contraction), runtime, c.diags);
+      return findStep({c.program.get()}, machine->withContraction(contraction), runtime, c.diags);
     };
     std::optional<Ticks> least = findWith(mostContraction), most = findWith(leastContraction);
     if (!least || !most)
       return false;
     step.range = std::minmax(*least, *most);
   }
-  step.sensitivities = findSensitivities({c.program.get()}, machine, runtime, step.time, c.diags);
+  step.sensitivities = findSensitivities({c.program.get()}, *machine, runtime, step.time, c.diags);
   return step.sensitivities.has_value();
 }
 

@@ -32,6 +32,7 @@ static MachineLevel makeLevel(const sema::BoundLevel &bound) {
   for (const std::string &name : bound.inSwitch)
     level.inSwitch.push_back(*parseCollective(name));
   level.inSwitchGain = bound.inSwitchGain;
+  level.used = bound.used;
   return level;
 }
 

@@ -71,6 +71,8 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
         return false;
   }
   std::vector<Report> reports;
+  if (!isElsewhere) // the pools lie side by side
+    c.ranksOfPools = prefill.ranksOfPools = firstRank + c.graph->mesh.getNumRanks();
   for (Compilation *pool : {&prefill, &c})
     if (std::optional<Report> report = makeReport(*pool);
         report && (!report->step || options.report == ReportKind::None || completeStepReport(*pool, *report->step)))

@@ -4,6 +4,7 @@
 #include "stage/Machine/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
+#include <utility>
 
 using namespace stage;
 
@@ -83,13 +84,6 @@ std::string Machine::describeMissing(llvm::StringRef missing) const {
   return ("'" + entry + "' of machine '" + rates->name + "'").str();
 }
 
-bool Machine::checkNumRanks(int64_t numRanks, SMLoc loc, DiagnosticEngine &diags) const {
-  if (!rates || rates->name.empty() || numRanks <= getMostRanks())
-    return true;
-  diags.report(loc, diag::MachineTooSmall) << numRanks << rates->name << getMostRanks();
-  return false;
-}
-
 /// Of a level with room for `room` ranks: how many of a job's it holds, in whole blocks of the level inside of it.
 static int64_t findUsed(int64_t numRanks, int64_t inside, int64_t room) {
   for (int64_t blocks = std::min(room, numRanks) / inside; blocks > 1; --blocks)
@@ -98,12 +92,43 @@ static int64_t findUsed(int64_t numRanks, int64_t inside, int64_t room) {
   return inside;
 }
 
+/// The same of any level. One block holds a job that has no more ranks than it says.
+static int64_t findUsed(int64_t numRanks, int64_t inside, const MachineLevel &level) {
+  return level.used ? std::min(level.used, numRanks) : findUsed(numRanks, inside, level.ranks);
+}
+
+bool Machine::checkNumRanks(int64_t numRanks, SMLoc loc, DiagnosticEngine &diags) const {
+  if (!rates || rates->name.empty())
+    return true;
+  if (numRanks > getMostRanks()) {
+    diags.report(loc, diag::MachineTooSmall) << numRanks << rates->name << getMostRanks();
+    return false;
+  }
+  if (isFilled)
+    return true;
+  int64_t inside = 1; // ranks that each block of the level inside has room for
+  for (const MachineLevel &level : levels) {
+    if (level.used && numRanks > level.used && numRanks % level.used) {
+      int64_t other = numRanks % inside ? 1 : findUsed(numRanks, inside, level.ranks);
+      std::string entry = level.name + ".used";
+      diags.report(loc, diag::UsedNotDivisible)
+          << numRanks << level.used << entry << rates->name
+          << (other > 1 ? "write -D machine." + entry + "=" + std::to_string(other) : "leave '" + entry + "' out");
+      return false;
+    }
+    inside *= (level.used ? level.used : level.ranks) / inside;
+  }
+  return true;
+}
+
 Machine Machine::usedBy(int64_t numRanks) const {
   Machine machine = *this;
+  if (std::exchange(machine.isFilled, true))
+    return machine;
   int64_t inside = 1;
   machine.blockSizes.clear();
   for (MachineLevel &level : machine.levels) {
-    level.ranks = inside = findUsed(numRanks, inside, level.ranks);
+    level.ranks = inside = findUsed(numRanks, inside, level);
     machine.blockSizes.push_back(inside);
   }
   if (!machine.blockSizes.empty())

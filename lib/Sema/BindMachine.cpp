@@ -67,7 +67,7 @@ private:
     for (const auto &[level, _] : levels)
       if (auto base = bases.find(level); base != bases.end())
         for (const std::string &name : listLevelEntryNames())
-          if (auto entry = entries.find((base->second + "." + name).str()); entry != entries.end())
+          if (auto entry = entries.find((base->second + "." + name).str()); name != usedEntry && entry != entries.end())
             entries.insert({(level + "." + name).str(), entry->second});
   }
 
@@ -319,6 +319,31 @@ private:
           .note(before.loc(), diag::PreviousHere)
           .with(inner.name);
       return false;
+    }
+    return checkUsed();
+  }
+
+  /// Parts of levels that jobs fill nest, too.
+  bool checkUsed() {
+    int64_t inside = 1; // ranks of the level inside that jobs fill, if there are as many
+    for (const BoundLevel &level : machine.levels) {
+      std::string name = level.name + "." + usedEntry.str();
+      const NamedEntry *entry = level.used ? find(name) : nullptr;
+      if (entry && &level == &machine.levels.back()) {
+        diags.report(entry->value->loc(), diag::UsedOutermost).range(entry->value->range) << level.name << name;
+        return false;
+      }
+      int64_t most = level.ranks / inside * inside;
+      if (entry && (level.used > most || level.used % inside)) {
+        int64_t nearest = std::clamp(level.used / inside * inside, inside, most);
+        std::string multiple = inside > 1 ? "a multiple of " + std::to_string(inside) : "a number";
+        diags.report(entry->value->loc(), diag::MachineValueRange).range(entry->value->range)
+            << "'" + name + "'"
+            << multiple + " that is at most " + std::to_string(most) + ", such as " + std::to_string(nearest)
+            << std::to_string(level.used);
+        return false;
+      }
+      inside = entry ? level.used : most;
     }
     return true;
   }

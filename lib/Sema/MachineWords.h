@@ -56,9 +56,11 @@ constexpr MachineEntry<BoundMachine> machineEntries[] = {
     {"power.idle", MachineValue::Power, &BoundMachine::powerIdle},
     {"price", MachineValue::Price, &BoundMachine::price},
 };
-/// Of a level.
+/// Of a level. How many of its ranks jobs fill is no entry that a level has from the one that it extends.
+constexpr llvm::StringLiteral usedEntry = "used";
 constexpr MachineEntry<BoundLevel> levelEntries[] = {
     {"ranks", MachineValue::Count, &BoundLevel::ranks, true},
+    {usedEntry, MachineValue::Count, &BoundLevel::used},
     {"rate", MachineValue::Rate, &BoundLevel::rate, true},
     {"efficiency", MachineValue::Share, &BoundLevel::efficiency},
     {"oversubscription", MachineValue::Multiple, &BoundLevel::oversubscription},

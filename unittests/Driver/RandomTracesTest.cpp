@@ -238,6 +238,12 @@ protected:
     rates.levels = {{"node", node, 450'000'000, {7, 10}, 3'000},
                     {"rail", 2 * node, 50'000'000, {1, 1}, 10'000},
                     {"spine", 1024 * node, 30'000'000, {1, 1}, 20'000}};
+    // Every third machine says how many ranks of a node jobs fill.
+    if (numMachines % 3 == 0) {
+      int64_t numRanks = c->graph->mesh.getNumRanks();
+      rates.levels[0].used = std::gcd(numRanks, numMachines % 2 ? node : node - 1);
+      numPartly += rates.levels[0].used < std::min(node, numRanks);
+    }
     return rates;
   }
 
@@ -289,6 +295,7 @@ protected:
   }
 
   unsigned numMachines = 0, numUntimed = 0;
+  unsigned numPartly = 0; ///< Machines of whose nodes the job fills less than it could, because they say so.
   llvm::SmallString<128> root;
   std::string said;
   llvm::raw_string_ostream messages{said};
@@ -519,6 +526,7 @@ TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
   });
   EXPECT_GT(numSlow, 100u);
   EXPECT_GT(numBlocking, 30u) << "stages whose messages block";
+  EXPECT_GT(numPartly, 20u) << "nodes that are filled in part";
 }
 
 } // namespace

@@ -152,6 +152,33 @@ TEST(MachineTest, AJobFillsLevelsInPart) {
   // The second 64 ranks have a rack of their own.
   EXPECT_EQ(machine.usedBy(128).findPlace(listRanks(64, 128)).getLevel(), 1u);
   EXPECT_EQ(machine.findPlace(listRanks(64, 128)).getLevel(), 2u);
+  // As many as the machine says: 24 of 72, in whole hosts, of which 4 or 3 ranks are used. One block holds a smaller
+  // job.
+  rates.levels[1].used = 24;
+  machine = rates;
+  EXPECT_EQ(listUsed(144), (std::vector<int64_t>{4, 24, 144}));
+  EXPECT_EQ(listUsed(18), (std::vector<int64_t>{3, 18, 18}));
+  rates.levels[0].used = 3;
+  machine = rates;
+  EXPECT_EQ(listUsed(144), (std::vector<int64_t>{3, 24, 144}));
+  EXPECT_EQ(listUsed(2), (std::vector<int64_t>{2, 2, 2}));
+}
+
+TEST(MachineTest, ATableIsOfFullBlocks) {
+  MachineRates rates;
+  rates.name = "measured";
+  rates.levels = {{"node", 8, 100, {1, 1}, second}, {"rail", 64, 10, {1, 1}, second}};
+  rates.levels[1].collectives = {
+      {CollectiveKind::AllGather, std::make_shared<Grid>(Grid{{{16}, {1600}}, {3e6}})}}; // 3 s
+  llvm::StringRef missing;
+  auto take = [&](const Machine &machine, int64_t numRanks) {
+    GroupPlace place = machine.findPlace(listRanks(0, numRanks));
+    return *machine.ofCollective(CollectiveKind::AllGather, 100, place, missing);
+  };
+  EXPECT_EQ(take(Machine(rates).usedBy(16), 16), 3 * second);
+  // Two nodes of 6: 11 x 100 bytes by 6 ports, and 10 links inside, 2 between.
+  Ticks ring = (1100 * second + 30) / 60 + 12 * second;
+  EXPECT_EQ(take(Machine(rates).usedBy(12), 12), ring);
 }
 
 TEST(MachineTest, ATableSaysWhatACollectiveTakes) {

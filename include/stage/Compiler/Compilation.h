@@ -44,6 +44,7 @@ struct Compilation {
   std::optional<sema::BoundJob> job;
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Program> program;
+  int64_t ranksOfPools = 0; ///< Of both jobs, where one prefills for the other on the same machine; 0: there is one.
 };
 
 /// Binds the job of a plan. False after errors.

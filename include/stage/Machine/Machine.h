@@ -10,7 +10,8 @@
 // a ratio from a table of the machine, or by a number in place of one (ofWork, PriceWork.cpp). Products of few rows and
 // new tokens against a cache are priced by bytes and floors (PriceSmall.cpp). A message takes its
 // bytes at the rate of the innermost level that contains both ranks, and a hop. A collective takes what a table says,
-// or else is a ring over all members, one block of a level after the other (PriceCollective.cpp).
+// or else is a ring over all members, one block of a level after the other (PriceCollective.cpp). Which ranks a level
+// contains depends on how many there are: who times a job asks the machine that it fills (usedBy).
 //
 // This library is the only place that divides an amount by a rate, which the C++ compiler holds (Rate.h). Times are
 // rounded to the nearest tick, half up, once.
@@ -57,6 +58,7 @@ struct MachineLevel {
   Rational collectiveEfficiency = {1, 1}; ///< The part of the tables' speed that is reached in a run.
   std::vector<CollectiveKind> inSwitch;   ///< What switches compute.
   Rational inSwitchGain = {1, 1};         ///< How many times faster that is.
+  int64_t used = 0;                       ///< Ranks of a block that jobs fill; 0: not said (Machine::usedBy).
 };
 
 /// How far an op stays behind its roof.
@@ -174,10 +176,13 @@ public:
 
   /// How many ranks the levels hold.
   int64_t getMostRanks() const { return levels.empty() ? 1 : levels.back().ranks; }
-  /// False after a report at `loc`: a machine with a name has no room for so many ranks.
+  /// False after a report at `loc`: a machine with a name has no room for so many ranks, or they do not divide into
+  /// blocks of the size that it says.
   bool checkNumRanks(int64_t numRanks, SMLoc loc, DiagnosticEngine &diags) const;
-  /// The machine as a job of so many ranks fills it: of each level blocks have the largest divisor of the job's ranks
-  /// for which there is room, in whole blocks of the level inside of it. 64 ranks fill blocks of 64 of 72.
+  /// The machine as a job of so many ranks fills it, which checkNumRanks has accepted: of each level blocks have as
+  /// many ranks as the machine says, or the largest divisor of the job's ranks for which there is room, in whole blocks
+  /// of the level inside of it. 128 ranks fill blocks of 64 of 72. A machine that has been filled stays as it is: by
+  /// ranks of two pools, of which each has a report of its own.
   Machine usedBy(int64_t numRanks) const;
   /// Ranks of a block of each level on which groups can lie in several ways, from the inside out; without the outermost
   /// one, which contains all.
@@ -238,6 +243,7 @@ private:
   std::vector<MachineLevel> levels; ///< Those of the rates, with the parts of rates that are reached, or the one link
                                     ///< of rates without levels.
   std::vector<int64_t> blockSizes;
+  bool isFilled = false;         ///< Made by usedBy.
   std::optional<DType> onlyHalf; ///< Of f16 and bf16 the one whose FLOPs were said and stand for those of the other.
   MachineUnits units;
 };

@@ -9,8 +9,8 @@
 //   mine with memory.rate = 4TB/s     flops.bf16 989e12, memory.rate 4e12 at 4/5, node: 8 ranks, rail: 16,384 ranks
 //
 // All values are in base units, FLOPs and bytes per second, bytes and picoseconds, and have been checked: rates are
-// above 0, efficiencies in (0, 1], levels nest (the last group inside of the outermost level may be cut), and tables
-// have a value for each combination of their coordinates.
+// above 0, efficiencies in (0, 1], levels nest (the last group inside of the outermost level may be cut), as do their
+// parts that jobs fill, and tables have a value for each combination of their coordinates.
 //
 // Limits: nothing is priced here. stage/Machine/Machine.h says what tasks take.
 //
@@ -42,6 +42,7 @@ template <typename Value> using ByName = std::vector<std::pair<std::string, Valu
 struct BoundLevel {
   std::string name;
   int64_t ranks = 1; ///< Of one group of the level.
+  int64_t used = 0;  ///< Of these, those that jobs fill; 0: not said.
   Rate rate;         ///< Bytes per second that a rank sends there.
   Rational efficiency = {1, 1};
   Rational oversubscription = {1, 1}; ///< At least 1.
