@@ -139,7 +139,7 @@ MachineRates stage::driver::replaceRates(MachineRates machine, DiagnosticEngine 
   return rates.read(diags, std::move(machine));
 }
 
-/// The machine of a job, if it has one, is found later, and so is what it lacks (ServedJob.cpp).
+/// A job that names a machine is bound later (ServedJob.cpp), which also reports missing rates.
 static void readCostsAndRates(ServeCommand &result, bool hasModel, DiagnosticEngine &diags) {
   result.rates = rates.listGiven();
   if (!result.rates.empty())

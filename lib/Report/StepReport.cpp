@@ -248,8 +248,8 @@ static void printSensitivities(llvm::raw_ostream &os, const StepReport &step) {
     return;
   os << "\nwhat one change does to the step, in ms\n";
   if (step.sensitivities->areTooMany) {
-    os << "  left out, as " << formatCount(step.time.walked)
-       << " tasks are placed one by one; -D machine.memory.rate=..., for example, tries one\n";
+    os << "  left out, as " << formatCount(step.time.numPlaced)
+       << " units would be placed for each; -D machine.memory.rate=..., for example, tries one\n";
     return;
   }
   std::vector<Sensitivity> list = step.sensitivities->list;

@@ -5,8 +5,8 @@ using namespace stage;
 
 /// So much more of a rate, and so much less of what is no rate.
 static constexpr Rational moreOfRates{101, 100}, lessOfOthers{9, 10};
-/// So many tasks are placed one by one, some 1 us each, over all changes.
-static constexpr uint64_t mostWalked = 4'000'000;
+/// Over all changes so many units or tasks are placed, some 2 us each: a second, which a report may take longer.
+static constexpr uint64_t mostPlaced = 500'000;
 
 namespace {
 struct Change {
@@ -46,7 +46,7 @@ std::optional<Sensitivities> stage::findSensitivities(llvm::ArrayRef<const Progr
                                                       DiagnosticEngine &diags) {
   Sensitivities found;
   std::vector<Change> changes = listChanges(machine, runtime);
-  found.areTooMany = report.walked > mostWalked / std::max<size_t>(changes.size(), 1);
+  found.areTooMany = report.numPlaced > mostPlaced / std::max<size_t>(changes.size(), 1);
   if (found.areTooMany)
     return found;
   for (const Change &change : changes) {

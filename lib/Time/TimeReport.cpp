@@ -125,7 +125,7 @@ static bool walkTasks(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags, 
     addStage(report, findAccounts(pricer, number, report.step), getOwner(number), walk.getClasses(number),
              walk.getRepresentative(number));
   for (unsigned number = 0; number < pricer.getNumClasses(); ++number)
-    report.walked += pricer.getRuns(number).size();
+    report.numPlaced += pricer.getRuns(number).size();
   PathPieces pieces;
   // From the task that ends last back to one that waited for none.
   for (std::optional<ClassTask> next = findLast(pricer, report.step); next;) {
@@ -145,6 +145,7 @@ static CompiledWalk::Outcome walkUnits(const TimedPart &part, DiagnosticEngine &
   report.step = walk.getStep();
   report.insideTables = walk.isInsideTables();
   report.isAssumed = walk.isAssumed();
+  report.numPlaced = walk.getCounts().placed;
   auto getOwner = [&](unsigned number) { return StageOwner{part.program, walk.getTasks(number).getStage().stage}; };
   for (unsigned number = 0; number < walk.getNumClasses(); ++number)
     addStage(report, walk.takeAccounts(number), getOwner(number), walk.getClasses(), walk.getRepresentative(number));

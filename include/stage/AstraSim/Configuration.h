@@ -15,7 +15,7 @@
 //   memory.json       the host's rate, if the job copies
 //   comm_group.json   the groups of the traces, in the order of rings that ASTRA-sim times right
 //   run.sh            runs the simulator, and says when a rank does not finish, which its exit code does not say
-//   replay.sh ...     where traces carry durations: runs it on traces in which all takes what they say (Replay.h)
+//   replay.sh ...     with durations: runs it on traces of its own, where communication takes them, too (Replay.h)
 //
 // Algorithm: the program is checked against the network first, group by group and message by message. Where ASTRA-sim
 // would abort that is an error, where it would stall or time something wrongly a warning, at the op, with what to

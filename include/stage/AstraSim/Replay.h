@@ -4,14 +4,13 @@
 // messages on its network, which know neither what a machine measured nor that something else runs beside them. How
 // does it take what the compiler takes, so that both can be compared?
 //
-//   all_gather of ranks 0 1 2 3, 20 us         round 1    send 10,000 bytes to the next rank, receive as many       10
-//   us
-//                                              round 2    send 10,000 bytes to the next but one, likewise           10
-//                                              us
+//   all_gather of ranks 0 1 2 3, 20 us
+//     round 1    10 us    send 10,000 bytes to the next rank, receive as many from the one before
+//     round 2    10 us    send 10,000 bytes to the next but one, receive as many
 //
 // Rule: traces of their own, on a network of one dimension without latency that sends a byte in a nanosecond. A message
 // has as many bytes as it takes nanoseconds. A collective is rounds of messages, after which all members go on: its
-// duration after the last one came. The simulator finds what waits for what, who meets whom, and what has room.
+// duration after the last one came. The simulator finds when each task runs, from dependences and from busy streams.
 //
 // Algorithm: rounds of a dissemination barrier (Hensgen, Finkel and Manber, Int. J. Parallel Programming 17, 1988): in
 // round k each member sends to the one 2^k places behind it, and goes on when its message has come and it has received
@@ -22,7 +21,8 @@
 // device d * N + r of N ranks. What waits for a task of another lane waits for a message of a byte that follows the
 // task, so that it is late by a nanosecond.
 //
-// Limits: what computes takes whole microseconds (TaskDurations.h): a chain is short of less than one.
+// Limits: what computes takes whole microseconds (TaskDurations.h): a chain is short of less than one. Messages of all
+// ranks are in memory while traces are written.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_ASTRASIM_REPLAY_H

@@ -11,8 +11,8 @@
 // takes besides and of each tax, one at a time. The step is priced and walked again, so that what waits for something
 // else does not count. A step is not linear in these: another change has another effect.
 //
-// Time: that of one more report for each. Where tasks are placed one by one and there are many, nobody would wait for
-// it.
+// Time: that of one more step for each entry. Of a step with many units nothing is tried, because the report would take
+// ten times as long: 64 stages of 1,024 microbatches have 131,072 units.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TIME_SENSITIVITIES_H
@@ -31,7 +31,7 @@ struct Sensitivity {
 
 struct Sensitivities {
   std::vector<Sensitivity> list; ///< Rates, then others. An entry that is not there changes nothing.
-  bool areTooMany = false;       ///< Tasks: nothing was found.
+  bool areTooMany = false;       ///< Units: nothing was tried.
 };
 
 /// Of a step whose report is known. Nothing after a report to `diags`.
