@@ -55,7 +55,11 @@ machineDecl: MACHINE name (EXTENDS name)? LBRACE machineStmt* RBRACE;
 machineStmt: dottedEntry | level;
 /// A level has the entries of another one that it does not replace.
 level: LEVEL name (EXTENDS name)? LBRACE dottedEntry* RBRACE;
-runtimeDecl: RUNTIME name (EXTENDS name)? LBRACE dottedEntry* RBRACE;
+runtimeDecl: RUNTIME name (EXTENDS name)? LBRACE runtimeStmt* RBRACE;
+runtimeStmt: dottedEntry | AT kernels LBRACE kernelEntry* RBRACE | FUSE kernels SEMICOLON;
+kernels: CLASS name | pattern;
+/// `backward bytes = 5 * bytes(x);`
+kernelEntry: name+ ASSIGN expr SEMICOLON;
 dottedEntry: qualifiedName ASSIGN expr SEMICOLON;
 
 fnDecl: FN name LPAREN paramList? RPAREN ASSIGN expr SEMICOLON;
@@ -232,8 +236,8 @@ name: NOTHING | nameNotNothing;
 nameNotNothing: OUTPUT | nameNotOutput;
 nameNotOutput: MESH | nameNotMesh;
 nameNotMesh
-  : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BECAUSE | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
-  | FLOPS | FOLD | GATHER | GATHERED | IGNORED | INPUT | JOB | KEEP | LAST | LAUNCHER | LEVEL | LINEAR | MACHINE | MASK | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
+  : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BECAUSE | BUFFER | BY | CACHE | CARRYING | CLASS | CONFIG | DIM | EXTENDS
+  | FLOPS | FOLD | FUSE | GATHER | GATHERED | IGNORED | INPUT | JOB | KEEP | LAST | LAUNCHER | LEVEL | LINEAR | MACHINE | MASK | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
   | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
   | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | RUNTIME | SAVES | SCAN | SCHEDULE | SEARCH | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH

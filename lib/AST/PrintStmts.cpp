@@ -32,6 +32,8 @@ void Printer::stmt(const Stmt *stmt) {
     docs(entry->doc);
   else if (auto *level = llvm::dyn_cast<LevelStmt>(stmt))
     docs(level->doc);
+  else if (auto *kernels = llvm::dyn_cast<KernelStmt>(stmt))
+    docs(kernels->doc);
   line();
   switch (stmt->kind) {
   case NodeKind::TensorDeclStmt: {
@@ -159,6 +161,19 @@ void Printer::stmt(const Stmt *stmt) {
     entries(cast<LevelStmt>(stmt)->entries);
     os << '\n';
     return;
+  case NodeKind::KernelStmt: {
+    auto *kernels = cast<KernelStmt>(stmt);
+    os << (kernels->isFusion ? "fuse " : "at ");
+    if (kernels->opClass)
+      os << "class " << kernels->opClass.name;
+    else
+      pattern(kernels->pattern);
+    if (kernels->isFusion)
+      break;
+    entries(kernels->entries);
+    os << '\n';
+    return;
+  }
   case NodeKind::PlaceStmt:
     os << "place ";
     names(cast<PlaceStmt>(stmt)->names);

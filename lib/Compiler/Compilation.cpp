@@ -168,7 +168,10 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   step.price = rates->price;
   llvm::StringRef missing;
   step.petaFlop = machine->ofCosts(1e15, 0, missing).value_or(0);
-  std::optional<TimeReport> time = findTimeReport({c.program.get()}, *machine, makeRuntime(c.job->runtime), c.diags);
+  Runtime runtime = makeRuntime(c.job->runtime);
+  std::optional<TimeReport> time = findTimeReport({c.program.get()}, *machine, runtime, c.diags);
+  if (c.diags.getShowRemarks())
+    remarkUnusedKernelRules(*c.program, runtime, c.diags);
   if (!time)
     return std::nullopt;
   step.time = std::move(*time);

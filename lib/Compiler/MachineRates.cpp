@@ -117,6 +117,32 @@ std::optional<MachineRates> stage::findRates(Session &session, StringRef name, S
   return machine ? makeRates(*machine, type, session.getDiags()) : std::nullopt;
 }
 
+static KernelRule::OpClass findOpClass(StringRef name) {
+  using OpClass = KernelRule::OpClass;
+  return llvm::StringSwitch<OpClass>(name)
+      .Case("elementwise", OpClass::Elementwise)
+      .Case("contraction", OpClass::Contraction)
+      .Case("attention", OpClass::Attention)
+      .Case("optimizer", OpClass::Optimizer)
+      .Default(OpClass::Named);
+}
+
+static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
+  std::vector<KernelRule> rules;
+  for (const sema::BoundKernels &kernels : runtime.kernels)
+    rules.push_back({.isFusion = kernels.isFusion,
+                     .opClass = findOpClass(kernels.opClass),
+                     .pattern = PathPattern::parse(kernels.pattern),
+                     .range = kernels.range,
+                     .bytes = kernels.bytes,
+                     .backwardBytes = kernels.backwardBytes,
+                     .besideBytes = kernels.besideBytes,
+                     .backwardBesideBytes = kernels.backwardBesideBytes,
+                     .host = kernels.host,
+                     .backwardHost = kernels.backwardHost});
+  return rules;
+}
+
 Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
   if (!runtime)
     return Runtime();
@@ -127,5 +153,6 @@ Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
           .taxOfSends = runtime->taxOfSends,
           .taxOfCopies = runtime->taxOfCopies,
           .taxOfCommunication = runtime->taxOfCommunication,
-          .attentionKernel = runtime->attentionKernel};
+          .attentionKernel = runtime->attentionKernel,
+          .kernels = makeKernels(*runtime)};
 }

@@ -212,6 +212,10 @@ private:
         addEntry(*entry, "");
         continue;
       }
+      if (auto *kernels = llvm::dyn_cast<ast::KernelStmt>(stmt)) {
+        add(describeKernels(*kernels), kernels->doc);
+        continue;
+      }
       auto *level = llvm::cast<ast::LevelStmt>(stmt);
       add((level->base ? "level " + level->name.name + " extends " + level->base.name : "level " + level->name.name)
               .str(),

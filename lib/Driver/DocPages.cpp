@@ -64,6 +64,10 @@ static void printEntries(llvm::raw_ostream &os, const ast::Ident &base, llvm::Ar
       add(entry->name.name.str() + " = " + ast::textOf(entry->value), entry->doc);
       continue;
     }
+    if (auto *kernels = llvm::dyn_cast<ast::KernelStmt>(stmt)) {
+      add(describeKernels(*kernels), kernels->doc);
+      continue;
+    }
     auto *level = llvm::cast<ast::LevelStmt>(stmt);
     add((level->base ? "level " + level->name.name + " extends " + level->base.name : "level " + level->name.name)
             .str(),

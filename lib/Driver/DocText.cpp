@@ -185,3 +185,9 @@ std::vector<std::string> stage::driver::getExample(const DocEntry &entry, llvm::
     return {use};
   return {"import " + entry.module + " (" + llvm::join(imported, ", ") + ");", use};
 }
+
+std::string stage::driver::describeKernels(const ast::KernelStmt &kernels) {
+  ast::KernelStmt plain = kernels;
+  plain.doc = {};
+  return ast::textOf(&plain);
+}

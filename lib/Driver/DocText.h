@@ -35,6 +35,9 @@ std::string getFirstSentence(llvm::ArrayRef<llvm::StringRef> doc);
 /// finds its configs.
 std::vector<std::string> getExample(const DocEntry &entry, llvm::ArrayRef<DocEntry> all);
 
+/// `fuse class elementwise;`, without its comment.
+std::string describeKernels(const ast::KernelStmt &kernels);
+
 } // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_DOCTEXT_H

@@ -104,7 +104,7 @@ std::optional<TimedPart> stage::driver::findTimed(const Compilation &c, const Pr
 bool stage::driver::printPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags) {
   std::optional<std::vector<PriceRow>> prices = listPrices(parts, diags);
   if (prices)
-    print(llvm::outs(), *prices, describeMachines(parts));
+    print(llvm::outs(), *prices, describeMachines(parts), describeRuntimes(parts));
   return prices.has_value();
 }
 

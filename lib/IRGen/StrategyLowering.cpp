@@ -12,6 +12,7 @@
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using sema::Candidate;
@@ -295,7 +296,11 @@ private:
 
   void lowerOverlap(const ast::OverlapStmt &stmt) {
     Rule rule = makeRule(stmt.loc());
-    rule.kind = stmt.with.name == "products" ? RuleKind::OverlapProducts : RuleKind::OverlapCommunication;
+    rule.kind = llvm::StringSwitch<RuleKind>(stmt.with.name)
+                    .Case("products", RuleKind::OverlapProducts)
+                    .Case("gradients", RuleKind::OverlapGradients)
+                    .Case("nothing", RuleKind::OverlapNothing)
+                    .Default(RuleKind::OverlapCommunication);
     rule.isApart = !stmt.hasAxes && rule.kind == RuleKind::OverlapCommunication;
     if (stmt.hasAxes)
       rule.axes = lowerAxes(stmt.axes);

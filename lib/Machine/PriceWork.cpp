@@ -82,8 +82,7 @@ double Machine::priceContraction(const Work &work, const TypeRates &type, double
     ticks = ticks * (times * double(work.flops) / shape);
   if (isOneProduct && work.batch > 1)
     ticks = std::max(ticks, RateMath::divide(times * double(work.bytes), memory));
-  double more = times * double(work.resultBytes) - written * count * rows * n;
-  return more > 0 ? ticks + RateMath::divide(more, memory) : ticks;
+  return ticks + RateMath::divide(times * double(work.getAddedBytes()), memory);
 }
 
 double Machine::priceAttention(const Work &work, const TypeRates &type) const {
@@ -100,7 +99,24 @@ double Machine::priceAttention(const Work &work, const TypeRates &type) const {
   return work.isBackward ? ticks * rates->attentionBackward.toDouble() : ticks;
 }
 
+Ticks Machine::ofBeside(const Work &work) const {
+  bool isPriced = work.besideBytes && isDeclared() && !work.isOnHost;
+  return isPriced ? std::max(RateMath::divide(work.besideBytes, 1, 1, memory), rates->kernelLeast) : 0;
+}
+
 std::optional<Ticks> Machine::ofWork(const Work &work, llvm::StringRef &missing) const {
+  if (!isDeclared() || work.isOnHost)
+    return ofKernel(work, missing);
+  if (work.isInside)
+    return 0;
+  std::optional<Ticks> kernel = ofKernel(work, missing);
+  if (!kernel)
+    return std::nullopt;
+  Ticks alone = multiply(*kernel, *Rational::make(work.speed.den, work.speed.num));
+  return Ticks(std::min<__int128>(__int128(alone) + ofBeside(work) + work.host, maxTicks));
+}
+
+std::optional<Ticks> Machine::ofKernel(const Work &work, llvm::StringRef &missing) const {
   if (!rates || rates->name.empty() || work.isOnHost)
     return ofCompute(work.flops, work.bytes, work.isOnHost, missing);
   if (work.kind == WorkKind::Elementwise) {

@@ -119,10 +119,7 @@ Decl *Builder::decl(Grammar::DeclarationContext *tree) {
     auto *node = make<RuntimeDecl>(tree);
     node->name = ident(runtimeTree->name(0));
     node->base = ident(runtimeTree->name(1));
-    llvm::SmallVector<Stmt *, 8> entries;
-    for (auto *entryTree : runtimeTree->dottedEntry())
-      entries.push_back(dottedEntry(entryTree));
-    node->body = list(entries);
+    node->body = each(runtimeTree->runtimeStmt(), &Builder::runtimeStmt);
     result = node;
   } else if (auto *fn = tree->fnDecl()) {
     auto *node = make<FnDecl>(tree);
@@ -247,6 +244,32 @@ Stmt *Builder::machineStmt(Grammar::MachineStmtContext *tree) {
   node->name = ident(levelTree->name(0));
   node->base = ident(levelTree->name(1));
   node->entries = each(levelTree->dottedEntry(), &Builder::dottedEntry);
+  return node;
+}
+
+Stmt *Builder::runtimeStmt(Grammar::RuntimeStmtContext *tree) {
+  if (auto *entryTree = tree->dottedEntry())
+    return dottedEntry(entryTree);
+  auto *node = make<KernelStmt>(tree);
+  node->doc = docsBefore(tree);
+  node->isFusion = tree->FUSE() != nullptr;
+  Grammar::KernelsContext *kernels = tree->kernels();
+  if (kernels->pattern())
+    node->pattern = pattern(kernels->pattern());
+  else
+    node->opClass = ident(kernels->name());
+  node->entries = each(tree->kernelEntry(), &Builder::kernelEntry);
+  return node;
+}
+
+EntryStmt *Builder::kernelEntry(Grammar::KernelEntryContext *tree) {
+  auto *node = make<EntryStmt>(tree);
+  node->doc = docsBefore(tree);
+  std::string name;
+  for (auto *word : tree->name())
+    name += (name.empty() ? "" : " ") + text(word).str();
+  node->name = {context.copy(StringRef(name)), SMRange(range(tree->name(0)).Start, range(tree->name().back()).End)};
+  node->value = expr(tree->expr());
   return node;
 }
 

@@ -147,6 +147,8 @@ private:
   ast::EntryStmt *entry(Grammar::EntryContext *tree);
   ast::FlagStmt *flag(Grammar::LauncherEntryContext *tree);
   ast::Stmt *machineStmt(Grammar::MachineStmtContext *tree);
+  ast::Stmt *runtimeStmt(Grammar::RuntimeStmtContext *tree);
+  ast::EntryStmt *kernelEntry(Grammar::KernelEntryContext *tree);
   ast::EntryStmt *dottedEntry(Grammar::DottedEntryContext *tree);
   llvm::ArrayRef<ast::EntryStmt *> entries(Grammar::EntryBlockContext *tree);
   llvm::ArrayRef<ast::Stmt *> entryStmts(Grammar::EntryBlockContext *tree);

@@ -29,7 +29,8 @@ static const char *itemOf(size_t rule) {
   case Grammar::RuleMachineStmt:
     return "an entry, a level or '}'";
   case Grammar::RuleRuntimeDecl:
-    return "an entry or '}'";
+  case Grammar::RuleRuntimeStmt:
+    return "an entry, 'at', 'fuse' or '}'";
   case Grammar::RuleStrategyBlock:
   case Grammar::RuleStrategyStmt:
   case Grammar::RuleStrategyRule:
@@ -159,7 +160,7 @@ static antlr4::Token *findOpenBrace(antlr4::Token *token, antlr4::TokenStream &s
 }
 
 /// The statements that runtimes do not have yet.
-static constexpr llvm::StringLiteral laterStatements[] = {"allocator", "at", "fuse", "hold", "resident"};
+static constexpr llvm::StringLiteral laterStatements[] = {"allocator", "hold", "resident"};
 
 /// The word that begins a later statement of a runtime, if its second token is `token`.
 static antlr4::Token *findLaterStatement(Grammar &parser, antlr4::Token *token) {

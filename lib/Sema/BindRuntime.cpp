@@ -60,15 +60,18 @@ std::optional<BoundRuntime> stage::sema::bindRuntime(Evaluator &evaluator, const
                                                      EntryOverride override, const Environment &env) {
   NamedEntries entries;
   for (const ast::RuntimeDecl *link : getChain(program, decl))
-    for (const ast::Stmt *stmt : link->body) {
-      auto *entry = llvm::cast<ast::EntryStmt>(stmt);
-      entries[entry->name.name.str()] = {entry->value, &program.getFile(*link)};
-    }
+    for (const ast::Stmt *stmt : link->body)
+      if (auto *entry = llvm::dyn_cast<ast::EntryStmt>(stmt))
+        entries[entry->name.name.str()] = {entry->value, &program.getFile(*link)};
   BoundRuntime runtime;
   runtime.name = decl.name.name.str();
   runtime.range = range;
   runtime.changes = replaceEntries(entries, listRuntimeEntries(), override);
   bool ok = true;
+  for (const ast::RuntimeDecl *link : getChain(program, decl))
+    for (const ast::Stmt *stmt : link->body)
+      if (auto *kernels = llvm::dyn_cast<ast::KernelStmt>(stmt))
+        ok &= bindKernels(evaluator, *kernels, program.getFile(*link), runtime);
   for (const RuntimeEntry &entry : runtimeEntries)
     if (auto said = entries.find(entry.name.str()); said != entries.end())
       ok &= bindEntry(evaluator, entry, said->second, env, program.getDiags(), runtime);

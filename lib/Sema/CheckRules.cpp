@@ -241,9 +241,10 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
     if (overlap->what.name != "communication")
       diags.report(overlap->what.loc(), diag::OverlapWord).range(overlap->what.range)
           << "'communication'" << overlap->what.name;
-    if (overlap->with.name != "compute" && overlap->with.name != "products")
+    static constexpr llvm::StringLiteral hiders[] = {"compute", "products", "gradients", "nothing"};
+    if (!llvm::is_contained(hiders, overlap->with.name))
       diags.report(overlap->with.loc(), diag::OverlapWord).range(overlap->with.range)
-          << "'compute' or 'products'" << overlap->with.name;
+          << "'compute', 'products', 'gradients' or 'nothing'" << overlap->with.name;
   } else if (auto *slow = dyn_cast<ast::SlowStmt>(stmt)) {
     collectAxes(slow->axes);
     llvm::for_each(slow->coordinates, [&](const ast::Expr *coordinate) { checkExpr(coordinate); });

@@ -26,13 +26,46 @@ public:
       known.push_back({entry.name, SMLoc()});
     std::vector<ast::EntryStmt *> entries;
     for (ast::Stmt *stmt : runtime.body)
-      entries.push_back(llvm::cast<ast::EntryStmt>(stmt));
+      if (auto *kernels = llvm::dyn_cast<ast::KernelStmt>(stmt))
+        checkKernels(*kernels);
+      else
+        entries.push_back(llvm::cast<ast::EntryStmt>(stmt));
     checkEntryNames(entries, "runtime", known);
     for (const ast::EntryStmt *entry : entries)
       checkExpr(entry->value);
   }
 
 private:
+  static bool isOfOps(const ast::Pattern &pattern) {
+    return !pattern.hasDims && pattern.text.endswith("()") && !pattern.text.contains(' ') &&
+           pattern.text.count('[') == pattern.text.count("[*]");
+  }
+
+  void checkKernels(const ast::KernelStmt &kernels) {
+    StringRef opClass = kernels.opClass.name;
+    std::vector<Candidate> known;
+    if (kernels.opClass && !llvm::is_contained(kernelClasses, opClass)) {
+      for (StringRef each : kernelClasses)
+        known.push_back({each, SMLoc()});
+      DiagnosticBuilder error = diags.report(kernels.opClass.loc(), diag::NoKernelClass).range(kernels.opClass.range)
+                                << opClass;
+      suggestNearest(error, opClass, kernels.opClass.range, known);
+      return;
+    }
+    if (StringRef text = kernels.pattern.text; !kernels.opClass && !isOfOps(kernels.pattern))
+      diags.report(kernels.pattern.range.Start, diag::KernelPattern).range(kernels.pattern.range)
+          << text << text.split('[').first.rtrim("().") + "()";
+    if (kernels.isFusion && kernels.opClass && opClass != elementwiseClass)
+      diags.report(kernels.opClass.loc(), diag::FusedClass).range(kernels.opClass.range) << opClass;
+    bool isElementwise = !kernels.opClass || opClass == elementwiseClass || opClass == optimizerClass;
+    for (const KernelEntry &entry : kernelEntries)
+      if (entry.isOfProducts || isElementwise)
+        known.push_back({entry.name, SMLoc()});
+    checkEntryNames(kernels.entries, "'at'", known);
+    if (!kernels.isFusion && kernels.entries.empty())
+      diags.report(kernels.range.Start, diag::KernelsSayNothing).range(kernels.range);
+  }
+
   bool mayMeanBuiltin() const override { return false; }
 };
 } // namespace

@@ -22,6 +22,29 @@ constexpr RuntimeEntry runtimeEntries[] = {
     {"attention.kernel", &BoundRuntime::attentionKernel},
 };
 
+/// What `at` says of kernels.
+struct KernelEntry {
+  llvm::StringLiteral name;
+  Size BoundKernels::*formula;
+  bool isTime = false;
+  bool isOfProducts = false; ///< Also ops that are no element-wise kernels have it.
+};
+constexpr KernelEntry kernelEntries[] = {
+    {"bytes", &BoundKernels::bytes},
+    {"backward bytes", &BoundKernels::backwardBytes},
+    {"beside bytes", &BoundKernels::besideBytes, false, true},
+    {"backward beside bytes", &BoundKernels::backwardBesideBytes, false, true},
+    {"host", &BoundKernels::host, true, true},
+    {"backward host", &BoundKernels::backwardHost, true, true},
+};
+
+/// Classes of ops; an optimizer's kernels are the updates of parameters.
+constexpr llvm::StringLiteral kernelClasses[] = {"elementwise", "contraction", "attention", "optimizer"};
+constexpr llvm::StringLiteral elementwiseClass = "elementwise", optimizerClass = "optimizer";
+
+/// Evaluates `at` or `fuse`. False after a report.
+bool bindKernels(Evaluator &evaluator, const ast::KernelStmt &stmt, const ast::File &file, BoundRuntime &runtime);
+
 } // namespace stage::sema
 
 #endif // STAGE_LIB_SEMA_RUNTIMEWORDS_H

@@ -54,8 +54,8 @@ static std::optional<StageProgram> makeOwn(const Program &program, const RankCla
 }
 
 ClassTasks::ClassTasks(const Program &program, const GroupTable &groups, const TaskOptions &options,
-                       const RankClass &rankClass, DiagnosticEngine &diags)
-    : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
+                       const RankClass &rankClass, DiagnosticEngine &diags, const Kernels *kernels)
+    : program(program), graph(*program.graph), groups(groups), options(options), diags(diags), kernels(kernels),
       own(makeOwn(program, rankClass, options.steps)), stage(own ? *own : program.stages[rankClass.stage]),
       binding(graph.binding), sizes(binding, diags), additions(program.buffers), producers(graph, stage, additions),
       slowness(rankClass.slowness), numIssued(groups.getNumKinds() + 2), chains(firstDeclared + graph.streams.size()) {
@@ -271,7 +271,7 @@ const ClassTasks::OpFacts &ClassTasks::getFacts(const Op &op) {
   if (n.tensorSize && (!hasWork || slowness))
     f.fields.bytes = makeNumber(n.tensorSize, 1, &op, nullptr);
   if (hasWork) {
-    f.work = getWork(graph, op, *n.cost, [&](Size size) { return evaluateShape(size, op, binding, sizes); });
+    f.work = getWork(graph, op, *n.cost, kernels, [&](Size size) { return evaluateShape(size, op, binding, sizes); });
     f.fields.work = &*f.work;
     if (n.tensorSize && !slowness)
       f.fields.bytes = std::max<uint64_t>(1, uint64_t(f.work->bytes));

@@ -130,6 +130,9 @@ private:
         work.m += m;
     }
     work.isGrouped = work.batch > 1 && (hasParameter || isGradientOfParameter());
+    // Either operand of a batch may have the rows, which a kernel cuts into tiles of all products.
+    if (work.batch > 1 && !work.isGrouped && work.m < work.n)
+      std::swap(work.m, work.n);
   }
 
   /// Of an op that is no product: its largest contraction.
@@ -252,7 +255,8 @@ private:
 };
 } // namespace
 
-Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, llvm::function_ref<int64_t(Size)> evaluate) {
+Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, const Kernels *kernels,
+                    llvm::function_ref<int64_t(Size)> evaluate) {
   Work work;
   work.isOnHost = runsOnHost(op);
   work.isOptimizer = op.kind == OpKind::Update;
@@ -260,6 +264,19 @@ Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, llvm::
   work.bytes = evaluate(cost.bytes);
   if (op.kind == OpKind::Compute && !work.isOnHost)
     WorkFinder(graph, op, cost, evaluate).find(work);
+  if (!kernels || work.isOnHost)
+    return work;
+  if (work.kind == WorkKind::Attention)
+    work.speed = kernels->getAttentionSpeed();
+  if (const OpKernel *kernel = kernels->find(op)) {
+    if (kernel->bytes)
+      work.bytes = evaluate(kernel->bytes);
+    if (kernel->besideBytes)
+      work.besideBytes = evaluate(kernel->besideBytes);
+    if (kernel->host)
+      work.host = evaluate(kernel->host);
+    work.isInside = kernel->isInside;
+  }
   return work;
 }
 

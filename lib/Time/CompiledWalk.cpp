@@ -6,8 +6,7 @@
 using namespace stage;
 
 CompiledWalk::CompiledWalk(const TimedPart &part, const TaskOptions &asked, DiagnosticEngine &diags)
-    : diags(diags), runtime(part.runtime), hasCharges(hasSurcharges(part)), options(asked),
-      connections(*part.program, part.machine) {
+    : diags(diags), runtime(part.runtime), hasCharges(hasSurcharges(part)), options(asked), connections(part) {
   options.names = options.orderAsData = false;
   options.works = part.machine.isDeclared();
 }

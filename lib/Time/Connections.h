@@ -7,8 +7,8 @@
 #ifndef STAGE_LIB_TIME_CONNECTIONS_H
 #define STAGE_LIB_TIME_CONNECTIONS_H
 
-#include "stage/Machine/Machine.h"
 #include "stage/Time/RankClasses.h"
+#include "stage/Time/TimedPart.h"
 #include <map>
 
 namespace stage {
@@ -16,9 +16,9 @@ namespace stage {
 /// What the classes of a program have in common.
 class Connections {
 public:
-  Connections(const Program &program, const Machine &machine)
-      : program(program), groups(program), classes(program, machine.getBlockSizes(), /*apart=*/false),
-        machine(machine) {}
+  explicit Connections(const TimedPart &part)
+      : program(*part.program), groups(program), classes(program, part.machine.getBlockSizes(), /*apart=*/false),
+        machine(part.machine), kernels(part.kernels.get()) {}
 
   struct Channel {
     unsigned sender, receiver;
@@ -40,6 +40,7 @@ public:
   const GroupTable groups;
   const RankClasses classes;
   const Machine &machine;
+  const Kernels *const kernels;
 
 private:
   std::map<std::pair<uint64_t, uint64_t>, unsigned> meetingNumbers; ///< By group and stream.

@@ -42,8 +42,6 @@ std::optional<Ticks> stage::findPrice(const Task &task, const Machine &machine, 
                                       const std::optional<Rational> &slowness, const GroupPlace &place,
                                       llvm::StringRef &missing) {
   std::optional<Ticks> price = findDuration(task, machine, place, missing);
-  if (price && task.work && task.work->kind == WorkKind::Attention)
-    price = multiply(*price, *Rational::make(runtime.attentionKernel.den, runtime.attentionKernel.num));
   return price && task.work && slowness ? multiply(*price, *slowness) : price;
 }
 

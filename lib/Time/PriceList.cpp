@@ -30,22 +30,46 @@ public:
     const Program *program = part.program;
     auto [known, isFirst] = classOf.try_emplace({program, stage}, classNumber);
     if (known->second == classNumber)
-      add(part, stage, task, place, *price);
+      addParts(part, stage, task, place, *price);
     return true;
   }
 
   std::vector<PriceRow> take() { return std::move(rows); }
 
 private:
-  void add(const TimedPart &part, unsigned stage, const Task &task, const GroupPlace &place, Ticks price) {
+  enum class Portion : uint8_t { Kernel, Beside, Host };
+
+  void addParts(const TimedPart &part, unsigned stage, const Task &task, const GroupPlace &place, Ticks price) {
+    Ticks host = task.work && part.machine.isDeclared() ? task.work->host : 0;
+    Ticks beside = task.work ? part.machine.ofBeside(*task.work) : 0;
+    add(part, stage, task, place, Portion::Kernel, price - beside - host);
+    if (beside)
+      add(part, stage, task, place, Portion::Beside, beside);
+    if (host)
+      add(part, stage, task, place, Portion::Host, host);
+  }
+
+  void add(const TimedPart &part, unsigned stage, const Task &task, const GroupPlace &place, Portion portion,
+           Ticks price) {
     const Program *program = part.program;
-    auto [known, isNew] =
-        numbers.try_emplace({program, stage, task.op, unsigned(task.kind), price}, unsigned(rows.size()));
+    auto [known, isNew] = numbers.try_emplace({program, stage, task.op, unsigned(task.kind), price, unsigned(portion)},
+                                              unsigned(rows.size()));
     if (isNew) {
       PriceRow row = describe(part.machine, task, place);
+      if (portion == Portion::Beside) {
+        row.kind = "element-wise";
+        row.shape = formatBytes(task.work->besideBytes) + " beside it";
+        row.type = "";
+      } else if (portion == Portion::Host) {
+        row.kind = "host";
+        row.shape = row.type = "";
+      }
+      row.isInside |= portion != Portion::Kernel;
       row.part = unsigned(&part - walk->getParts().data());
       row.stage = stage;
       row.price = price;
+      if (task.op)
+        row.phase = getName(task.op->getBlock()->getPhase()).str();
       rows.push_back(std::move(row));
     }
     ++rows[known->second].count;
@@ -86,7 +110,7 @@ private:
       return;
     case WorkKind::Elementwise:
       row.kind = work.isOnHost ? "host" : work.isOptimizer ? "optimizer" : "element-wise";
-      row.shape = formatBytes(work.bytes);
+      row.shape = work.isInside ? "in another op's kernel" : formatBytes(work.bytes);
       row.type = "";
     }
   }
@@ -94,7 +118,7 @@ private:
   DiagnosticEngine &diags;
   const StepWalk *walk = nullptr;
   std::map<std::pair<const Program *, unsigned>, unsigned> classOf; ///< The lowest of a stage.
-  std::map<std::tuple<const Program *, unsigned, const Op *, unsigned, Ticks>, unsigned> numbers;
+  std::map<std::tuple<const Program *, unsigned, const Op *, unsigned, Ticks, unsigned>, unsigned> numbers;
   std::vector<PriceRow> rows;
 };
 } // namespace
@@ -119,8 +143,10 @@ static Record::Digits toMicros(Ticks ticks) {
   return {toDecimal(ticks / ticksPerMicro) + "." + toDecimal(ticksPerMicro + ticks % ticksPerMicro).substr(1)};
 }
 
-void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, llvm::StringRef machines) {
-  os << "prices on " << machines << ", of a rank of each stage, in us; * lies outside of the tables\n";
+void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, llvm::StringRef machines,
+                  llvm::StringRef runtimes) {
+  os << "prices on " << machines << (runtimes == "ideal" ? "" : ", runtime ") << (runtimes == "ideal" ? "" : runtimes)
+     << ", of a rank of each stage, in us; * lies outside of the tables\n";
   bool hasParts = llvm::any_of(rows, [](const PriceRow &row) { return row.part != 0; });
   std::vector<Records> table;
   for (const PriceRow &row : rows)
@@ -131,7 +157,8 @@ void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, llvm::St
                      {"", "shape", row.shape + (row.isInside ? "" : " *")},
                      {"", "type", row.type},
                      {"", "price", toMicros(row.price)},
-                     {"", "times", __int128(row.count)}});
+                     {"", "times", __int128(row.count)},
+                     {"", "phase", row.phase}});
   if (!table.empty())
     printTable(os, table, 0);
 }

@@ -58,7 +58,12 @@ std::vector<TimedPart> stage::findUsed(llvm::ArrayRef<TimedPart> parts, const Ta
         numRanks += other.program->graph->mesh.getNumRanks();
     if (!part.machine.checkNumRanks(numRanks, part.program->graph->loc, diags))
       return {};
-    used.push_back({part.program, part.machine.usedBy(numRanks), part.runtime});
+    TimedPart &timed = used.emplace_back(TimedPart{part.program, part.machine.usedBy(numRanks), part.runtime});
+    if (!timed.machine.isDeclared())
+      continue;
+    timed.kernels = Kernels::find(*part.program, part.runtime, diags);
+    if (!timed.kernels)
+      return {};
   }
   return used;
 }

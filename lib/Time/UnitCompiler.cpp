@@ -13,7 +13,8 @@ UnitCompiler::UnitCompiler(Connections &connections, const Runtime &runtime, con
                            unsigned classNumber, DiagnosticEngine &diags)
     : connections(connections), runtime(runtime), classNumber(classNumber),
       rank(connections.classes.getRepresentative(classNumber)),
-      tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags),
+      tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags,
+            connections.kernels),
       slowness(tasks.getSlowness()) {
   llvm::DenseMap<const TaskLayout *, uint32_t> numbers;
   for (const PlacedUnit &unit : tasks.getUnits()) {

@@ -236,7 +236,7 @@ bool UnitTimer::Recorder::evaluate(Price &price, ClassSizes &sizes) {
     if (!price.sizes.empty() && llvm::all_of(price.sizes, isSame))
       return true;
     price.sizes.clear();
-    price.work = getWork(graph, *task.op, *price.cost, [&](Size size) {
+    price.work = getWork(graph, *task.op, *price.cost, part.kernels.get(), [&](Size size) {
       int64_t value = findShape(size);
       if (llvm::none_of(price.sizes, [&](auto &each) { return each.first == size; }))
         price.sizes.emplace_back(size, value);

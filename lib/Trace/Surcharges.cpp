@@ -181,7 +181,7 @@ void SurchargeFinder::addLaunches() {
     launches = computed = 0;
   };
   for (NodeIndex node = 0; node < rank.getNumNodes(); ++node) {
-    if (!isDeviceCompute(node))
+    if (!isDeviceCompute(node) || !alone[node]) // another node's kernel does what takes no time
       continue;
     if (last != noNode && rank.times[node].unit != rank.times[last].unit)
       finishUnit();

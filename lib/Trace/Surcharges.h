@@ -13,6 +13,7 @@
 // Rules, one after the other (docs/Traces.md, Durations):
 //
 // 1. Launch. Where the kernels of a unit take longer to launch than to run, the last one takes the rest, too.
+//    What takes no time is no kernel.
 // 2. Sharing. Two communications of a rank may meet if they are on different streams and one level, in one unit or two
 //    that follow each other, and neither waits for the other. For each other stream a communication takes longer by
 //    what those that it may meet take, at most by what it takes itself.

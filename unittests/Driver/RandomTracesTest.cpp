@@ -176,6 +176,24 @@ protected:
     checkTimeOfDurations(makeNetwork());
   }
 
+  /// Fused kernels, kernels beside others, other bytes, and waits for the host.
+  std::vector<KernelRule> makeKernels() const {
+    SizeContext &sizes = c->sizes;
+    Size volume = sizes.symbol("volume");
+    std::vector<KernelRule> rules(4);
+    rules[0].isFusion = true;
+    rules[0].opClass = KernelRule::OpClass::Elementwise;
+    rules[1].opClass = KernelRule::OpClass::Contraction;
+    rules[1].besideBytes = volume * 2;
+    rules[1].backwardBesideBytes = volume;
+    rules[2].opClass = KernelRule::OpClass::Optimizer;
+    rules[2].bytes = volume * 60;
+    rules[3].opClass = KernelRule::OpClass::Elementwise;
+    rules[3].host = sizes.constant(700'000);
+    rules[3].backwardHost = sizes.constant(900'000);
+    return rules;
+  }
+
   /// Two of three times it has taxes.
   Runtime makeRuntime() const {
     Runtime runtime;
@@ -189,6 +207,8 @@ protected:
     }
     if (numMachines % 4 == 1)
       runtime.attentionKernel = {3, 5};
+    if (numMachines % 2)
+      runtime.kernels = makeKernels();
     return runtime;
   }
 

@@ -541,7 +541,7 @@ struct SlowStmt : Stmt {
   Expr *by;
   AST_NODE_FIELDS(SlowStmt, axes, coordinates, by)
 };
-/// `overlap communication (dp, cp) with compute;` or `with products;`
+/// `overlap communication (dp, cp) with compute;`, `with products;`, `with gradients;` or `with nothing;`
 struct OverlapStmt : Stmt {
   Ident what;
   AxisListSyntax axes;
@@ -614,6 +614,15 @@ struct LevelStmt : Stmt {
   ArrayRef<EntryStmt *> entries; ///< Their names may have dots.
   ArrayRef<StringRef> doc;
   AST_NODE_FIELDS(LevelStmt, name, base, entries, doc)
+};
+/// `at **.gelu() { bytes = 2 * bytes(x); }` `fuse class elementwise;` of a runtime.
+struct KernelStmt : Stmt {
+  bool isFusion;
+  Ident opClass; ///< Empty: ops are those of the pattern.
+  Pattern pattern;
+  ArrayRef<EntryStmt *> entries; ///< Names may be several words: `backward bytes`.
+  ArrayRef<StringRef> doc;
+  AST_NODE_FIELDS(KernelStmt, isFusion, opClass, pattern, entries, doc)
 };
 
 //===----------------------------------------------------------------------===//
@@ -707,7 +716,7 @@ struct MachineDecl : Decl {
 /// machine.
 struct RuntimeDecl : Decl {
   Ident base;
-  ArrayRef<Stmt *> body; ///< EntryStmt, whose names have dots.
+  ArrayRef<Stmt *> body; ///< EntryStmt, whose names have dots; KernelStmt
   AST_NODE_FIELDS(RuntimeDecl, name, doc, base, body)
 };
 

@@ -196,6 +196,8 @@ public:
   /// The same for a machine with a name by what the work is: products and attention by their shapes (PriceWork.cpp,
   /// PriceSmall.cpp). A machine that has no name knows FLOPs and bytes alone.
   std::optional<Ticks> ofWork(const Work &work, llvm::StringRef &missing) const;
+  /// Of this what kernels beside the one of the work take.
+  Ticks ofBeside(const Work &work) const;
   /// Whether a table has shapes on all sides of this one. False where there is no table; element-wise work needs none.
   bool isInsideTables(const Work &work) const;
   /// Whether it is a product of whose type nothing is said but FLOPs.
@@ -230,6 +232,7 @@ private:
   double priceLatency(CollectiveKind kind, const Group &group) const;
   const Grid *findTable(CollectiveKind kind, const Group &group) const;
   const TypeRates &getType(const Work &work) const;
+  std::optional<Ticks> ofKernel(const Work &work, llvm::StringRef &missing) const;
   double priceContraction(const Work &work, const TypeRates &type, double times = 1) const;
   /// Whether it says what products of few rows reach on operands of this type.
   bool hasSmallRates(const Work &work) const;

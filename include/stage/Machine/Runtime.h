@@ -6,21 +6,40 @@
 //   3 ms of a collective beside 10 ms of compute, tax 0.30       compute takes 10.9 ms
 //   100 kernels of 5 us of compute, launch 8 us                  800 us instead of 500 us
 //
-// Rule: a tax is computed from durations alone, before anything is placed, so that time stays a longest path. An ideal
-// runtime launches at once and takes no tax.
+//   layer_norm: reads its operand three times, writes twice       5 X bytes instead of 2 X, X those of the operand
+//   fuse add, dropout, add                                       3.5 X instead of 7.5 X, in one kernel
 //
-// Limits: bytes that fused kernels save, the host's own time, and memory that software keeps are not said here.
+// Rule: a tax is computed from durations alone, before anything is placed, so that time stays a longest path. An ideal
+// runtime launches at once and takes no tax. Rules about kernels are in the order in which they were said: of several
+// for one op the last one counts (stage/Tasks/Kernels.h).
+//
+// Limits: memory that software keeps is not said here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MACHINE_RUNTIME_H
 #define STAGE_MACHINE_RUNTIME_H
 
+#include "stage/IR/graph/PathPattern.h"
 #include "stage/Machine/Ticks.h"
-#include "stage/Symbolic/Rational.h"
+#include "stage/Symbolic/Size.h"
 #include <string>
 #include <vector>
 
 namespace stage {
+
+/// What software makes of the kernels of some ops. Formulas are over what an op has: `bytes.x` and `size.x` of an
+/// operand or result x, `volume`, and the name of each index.
+struct KernelRule {
+  enum class OpClass : uint8_t { Named, Elementwise, Contraction, Attention, Optimizer };
+  bool isFusion = false; ///< Those that use each other's results are one kernel.
+  OpClass opClass = OpClass::Named;
+  std::optional<PathPattern> pattern; ///< Of a class of named ops.
+  SMRange range;
+  // Null: not said. In bytes, and in picoseconds.
+  Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
+  Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
+  Size host, backwardHost;               ///< For so long the device waits for the host.
+};
 
 struct Runtime {
   std::string name;                 ///< Of a runtime that a program declares; empty: an ideal one.
@@ -40,6 +59,7 @@ struct Runtime {
   /// How fast the fused attention kernel is, as a part of the speed that the machine says: at 0.5 it takes twice as
   /// long.
   Rational attentionKernel = {1, 1};
+  std::vector<KernelRule> kernels;
 
   /// `megatron_2 with launch = 5us`; `ideal` without a name.
   std::string describe() const;

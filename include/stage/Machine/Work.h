@@ -35,6 +35,10 @@ struct Work {
   bool isOptimizer = false; ///< An update of parameters.
   int64_t flops = 0;        ///< All of the task, those among them that it computes again.
   int64_t bytes = 0;        ///< Read and written.
+  int64_t besideBytes = 0;  ///< The same of kernels that software runs beside the one of the task.
+  int64_t host = 0;         ///< Picoseconds for which the device waits for the host.
+  bool isInside = false;    ///< Another task's kernel does all of it.
+  Rational speed = {1, 1};  ///< Of the software's kernel, as a part of what the machine says.
 
   DType type = DType::F32; ///< In which operands are multiplied: of quantized ones the type that they are kept in.
   bool allowsTF32 = false; ///< Operands in f32 may be rounded for tensor cores, which software decides.
@@ -51,6 +55,12 @@ struct Work {
   int64_t valueSize = 0;         ///< Elements of a value.
   int64_t pairs = 0;             ///< That the mask keeps, of all heads and sequences.
   bool isLatent = false;         ///< Values are parts of keys, and one tensor holds both.
+  /// Of products: what the result has beyond 2 bytes an element, or beyond the operands' type if that is wider, as
+  /// where it is added to a buffer.
+  int64_t getAddedBytes() const {
+    int64_t written = std::max<int64_t>(getBitSize(type) / 8, 2) * batch * m * n;
+    return kind == WorkKind::Contraction ? std::max<int64_t>(0, resultBytes - written) : 0;
+  }
   bool operator==(const Work &other) const = default;
 };
 

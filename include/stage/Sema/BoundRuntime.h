@@ -26,6 +26,20 @@ namespace stage::sema {
 
 class Evaluator;
 
+/// `at P { ... }` or `fuse P;`. Formulas are sizes over symbols, which stand for what an op that matches has:
+/// `bytes.x` and `size.x` for the bytes and elements of its operand or result x, `volume` for the elements of its first
+/// result, and the name of each of its indices.
+struct BoundKernels {
+  bool isFusion = false;
+  StringRef opClass; ///< Empty: ops are those of the pattern.
+  StringRef pattern; ///< As it was written, without spaces.
+  SMRange range;     ///< Of the class or the pattern.
+  // Null: not said. In bytes, and in picoseconds.
+  Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
+  Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
+  Size host, backwardHost;               ///< For so long the device waits for the host.
+};
+
 struct BoundRuntime {
   std::string name;
   std::vector<std::string> changes; ///< By the command line: `launch = 5us`.
@@ -33,6 +47,7 @@ struct BoundRuntime {
   int64_t launch = 0;               ///< Picoseconds of a kernel.
   Rational taxOfCollectives, taxOfSends, taxOfCopies, taxOfCommunication;
   Rational attentionKernel = {1, 1};
+  std::vector<BoundKernels> kernels; ///< The last base first: of several for one op the last one counts.
 
   /// `megatron_2 with launch = 5us`.
   std::string describe() const;

@@ -116,9 +116,9 @@ public:
 /// The slots of the tasks are numbered by getSlots(), which grows with them.
 class ClassTasks {
 public:
-  /// All but the class must outlive this.
+  /// All but the class must outlive this. `kernels`: of who asks what prices depend on.
   ClassTasks(const Program &program, const GroupTable &groups, const TaskOptions &options, const RankClass &rankClass,
-             DiagnosticEngine &diags);
+             DiagnosticEngine &diags, const Kernels *kernels = nullptr);
 
   /// Is told of each task from here on.
   void setObserver(TaskObserver *taskObserver) { observer = taskObserver; }
@@ -309,6 +309,7 @@ private:
   const GroupTable &groups;
   const TaskOptions &options;
   DiagnosticEngine &diags;
+  const Kernels *kernels;
   /// What the ranks of the class run, where it is not what the stage runs.
   const std::optional<StageProgram> own;
   const StageProgram &stage;

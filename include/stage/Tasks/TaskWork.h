@@ -29,11 +29,14 @@
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/Program.h"
 #include "stage/Machine/Work.h"
+#include "stage/Tasks/Kernels.h"
 
 namespace stage {
 
-/// What an op that computes does on a rank, where it has this cost. `evaluate` finds the number of a size there.
-Work getWork(const Graph &graph, const Op &op, const OpCost &cost, llvm::function_ref<int64_t(Size)> evaluate);
+/// What an op that computes does on a rank, where it has this cost, with these kernels (null: as it says).
+/// `evaluate` finds the number of a size there.
+Work getWork(const Graph &graph, const Op &op, const OpCost &cost, const Kernels *kernels,
+             llvm::function_ref<int64_t(Size)> evaluate);
 
 /// Axes along which ranks of a stage differ in what an op does: those on which costs or what they hold depend, and
 /// those on which the pairs of attention do.

@@ -2,13 +2,15 @@
 //
 // Problem: a step is slower than expected. Which op is priced how, and from which shape?
 //
-//   stage  task                       kind        shape                type  price us  times  total ms
-//   0      layers.mlp.g gate_up       product     8192 x 7168 x 4096   bf16   486.387    256   124.515
-//   0      layers.attn.o attention    attention   8192 x 8192, 8 heads bf16   138.968    256    35.576
-//   0      layers.x all_gather        all_gather  16 MiB, 4 ranks             169.983    512    87.031
+//   task                     stage  kind          shape                  type       price  times  phase
+//   layers.mlp.g gate_up         0  product       8192 x 7168 x 4096     bf16  486.386590    256  forward
+//   layers.attn.o mix            0  product       8192 x 4096 x 4096     bf16  277.943000    256  forward
+//   layers.attn.o mix            0  element-wise  64.00 MiB beside it           31.250000    256  forward
+//   layers.x all_gather          0  all_gather    16.00 MiB, 4 ranks           169.983000    512  forward
 //
 // A row is of all tasks of a stage that are of one op and have one price: equal layers, microbatches and ranks are
-// counted once for one rank. Prices are those of tasks alone.
+// counted once for one rank. Prices are those of tasks alone. What software runs beside a kernel, and for what the
+// device waits for the host, are rows of their own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TIME_PRICELIST_H
@@ -26,6 +28,7 @@ struct PriceRow {
   std::string kind;  ///< `product`, `attention`, `element-wise`, `all_gather`, `message`, `copy`, `host`.
   std::string shape; ///< For people.
   std::string type;
+  std::string phase; ///< Empty: of no op.
   Ticks price = 0;
   int64_t count = 0;    ///< Of the lowest rank of the stage, in a step.
   bool isInside = true; ///< The tables of the machine.
@@ -33,8 +36,8 @@ struct PriceRow {
 
 /// In the order of first use. Nothing after a report.
 std::optional<std::vector<PriceRow>> listPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags);
-/// `machines`: `h100 (bf16)`.
-void print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, llvm::StringRef machines);
+/// `machines`: `h100 (bf16)`; `runtimes`: `pytorch`.
+void print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, llvm::StringRef machines, llvm::StringRef runtimes);
 
 } // namespace stage
 

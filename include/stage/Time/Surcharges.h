@@ -14,6 +14,7 @@
 // Rules, for the tasks of one rank, from durations alone:
 //
 //   Launch. No unit takes less than launching its kernels: what is missing is added to its last compute task.
+//   A task that takes no time is done by another one's kernel.
 //   Sharing. Two tasks of communication may meet if they are on different streams, on the same level of the network, of
 //     the same unit or of neighbouring ones, and neither waits for the other. Of each other stream a task pays for all
 //     that it may meet there, and at most once its own duration.
@@ -96,8 +97,10 @@ std::vector<Surcharge> findSurcharges(const TimedTasks &tasks, unsigned numLanes
 /// What the launches of a unit's kernels take beyond these.
 class LaunchCount {
 public:
-  /// A kernel, by its number.
+  /// A kernel, by its number. What takes no time is done by another one's kernel.
   void add(size_t number, Ticks alone) {
+    if (!alone)
+      return;
     compute += std::min(alone, maxTicks - compute);
     ++kernels;
     last = number;

@@ -17,6 +17,7 @@
 #include "stage/IR/graph/Program.h"
 #include "stage/Machine/Machine.h"
 #include "stage/Machine/Runtime.h"
+#include "stage/Tasks/Kernels.h"
 
 namespace stage {
 
@@ -25,6 +26,7 @@ struct TimedPart {
   const Program *program;
   Machine machine;
   Runtime runtime = Runtime();
+  std::shared_ptr<const Kernels> kernels = nullptr; ///< Of the program with the runtime (findUsed).
 
   bool isOnMachineOf(const TimedPart &other) const;
 };

@@ -411,7 +411,10 @@ bool TextParser::parseRule() {
     if (rule.kind == RuleKind::PartitionParameters && !expect("parameters"))
       return false;
   } else if (consume("overlap")) {
-    rule.kind = consume("products") ? RuleKind::OverlapProducts : RuleKind::OverlapCommunication;
+    rule.kind = consume("products")    ? RuleKind::OverlapProducts
+                : consume("nothing")   ? RuleKind::OverlapNothing
+                : consume("gradients") ? RuleKind::OverlapGradients
+                                       : RuleKind::OverlapCommunication;
     if (rule.kind == RuleKind::OverlapCommunication) {
       if (!expect("communication"))
         return false;

@@ -17,7 +17,8 @@
 //
 // Algorithm: in backward each run of ops that no repeat interrupts is ordered by itself
 // (FillGaps.cpp): what a collective, the next iteration or another stage waits for goes
-// first, and the rest where the former waits. The step's ops are ordered by the last
+// first, and the rest where the former waits. With `overlap communication tp with gradients` in the strategy the
+// gradients of a product stay together (ProductOrder.cpp). The step's ops are ordered by the last
 // accumulation into the buffers that they work on; a repeat of the step runs in reverse
 // where backward does.
 //
@@ -29,7 +30,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FillGaps.h"
+#include "ProductOrder.h"
 #include "stage/IR/graph/Program.h"
+#include "stage/IR/graph/Rule.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -39,7 +42,8 @@ using namespace stage;
 namespace {
 class OperationOrderer {
 public:
-  explicit OperationOrderer(Graph &graph) : graph(graph), weights(graph), buffers(graph) {}
+  explicit OperationOrderer(Graph &graph)
+      : graph(graph), isByProduct(llvm::any_of(graph.rules, isOfGradients)), weights(graph), buffers(graph) {}
 
   void run() {
     for (Block &phase : graph.getPhases())
@@ -52,6 +56,8 @@ public:
   }
 
 private:
+  static bool isOfGradients(const Rule &rule) { return rule.kind == RuleKind::OverlapGradients; }
+
   void orderBackward(Block &block) {
     std::vector<std::pair<std::vector<Op *>, Op *>> runs(1);
     for (auto &op : block) {
@@ -65,7 +71,7 @@ private:
       }
     }
     for (auto &[ops, end] : runs)
-      rearrange(block, fillGaps(ops, end, weights));
+      rearrange(block, isByProduct ? orderByProduct(ops) : fillGaps(ops, end, weights));
   }
 
   /// Numbers the times at which backward completes its buffers. One that all iterations of a repeat add to is completed
@@ -138,6 +144,7 @@ private:
   }
 
   Graph &graph;
+  const bool isByProduct; ///< A strategy says so.
   OpWeights weights;
   GradientBuffers buffers;
   unsigned time = 0;                               ///< Counts the ops of backward.

@@ -73,7 +73,7 @@ class Rank:
 
     def find_durations(self):
         for unit in {node.unit for node in self.nodes}:
-            kernels = [node for node in self.nodes if node.unit == unit and node.is_compute]
+            kernels = [node for node in self.nodes if node.unit == unit and node.is_compute and node.alone]
             if kernels:
                 kernels[-1].alone += max(0, self.launch * len(kernels) - sum(node.alone for node in kernels))
         communication = [node for node in self.nodes if node.is_communication]

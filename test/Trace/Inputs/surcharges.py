@@ -81,7 +81,7 @@ def surcharge(rank):
     alone = {node.id: node.duration for node in nodes}
     last = {}
     for unit in {node.unit for node in nodes}:
-        work = [node.id for node in nodes if node.unit == unit and node.is_compute()]
+        work = [node.id for node in nodes if node.unit == unit and node.is_compute() and node.duration]
         if work:
             alone[work[-1]] += max(0, rank.launch * len(work) - sum(alone[ident] for ident in work))
 

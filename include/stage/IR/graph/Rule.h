@@ -86,7 +86,10 @@ struct Rule {
     return partitionsState() || offloadsState() || kind == RuleKind::ReduceGradients || isOfOverlap();
   }
   /// Says what runs beside what.
-  bool isOfOverlap() const { return kind == RuleKind::OverlapCommunication || kind == RuleKind::OverlapProducts; }
+  bool isOfOverlap() const {
+    return kind == RuleKind::OverlapCommunication || kind == RuleKind::OverlapProducts ||
+           kind == RuleKind::OverlapNothing || kind == RuleKind::OverlapGradients;
+  }
   /// OverlapCommunication: groups over other axes have another stream each, instead of one for all of them.
   bool isApart = false;
   /// Recompute: as a whole, with what backward does not need, and what is used outside of it is kept.

@@ -1,0 +1,134 @@
+//===- BindKernels.cpp - what a runtime says of kernels -------------------===//
+//
+// Problem: bytes of a kernel depend on the op that it runs, which is known only when a job is compiled.
+//
+//   at **.{rms_norm, layer_norm}() { bytes = 5 * bytes(x); }      5 bytes.x
+//   at class optimizer { bytes = 110 * volume; }                  110 volume
+//   at **.dispatch() { host = 0.1ms * x; }                        100000000 x, in picoseconds
+//
+// Algorithm: a formula becomes a size over symbols, for which each op that matches puts its own sizes
+// (stage/Tasks/Kernels.h). Dimensions are checked here: bytes and numbers make bytes, and the host's part is a time.
+//
+// Limits: a formula sees neither values of the job nor functions.
+//
+//===----------------------------------------------------------------------===//
+#include "RuntimeWords.h"
+#include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Evaluator.h"
+
+using namespace stage;
+using namespace stage::sema;
+
+namespace {
+class KernelFormula {
+public:
+  KernelFormula(Evaluator &evaluator, const ast::File &file) : evaluator(evaluator), env(file) {}
+
+  struct Term {
+    Size size;
+    Dimension dimension;
+  };
+  /// Nothing after a report.
+  std::optional<Term> lower(const ast::Expr *expr) {
+    if (auto *binary = llvm::dyn_cast<ast::BinaryExpr>(expr))
+      return lowerBinary(*binary);
+    if (auto *name = llvm::dyn_cast<ast::NameExpr>(expr))
+      return Term{getSizes().symbol(name->name), Dimension()};
+    if (auto *call = llvm::dyn_cast<ast::CallExpr>(expr))
+      return lowerCall(*call);
+    if (!llvm::isa<ast::NumberExpr, ast::QuantityExpr>(expr))
+      return refuse(expr);
+    std::optional<CTValue> value = evaluator.evaluate(expr, env);
+    std::optional<Rational> exact = value ? evaluator.getExact(*value) : std::nullopt;
+    if (!exact)
+      return value ? refuse(expr) : std::nullopt;
+    return Term{getSizes().constant(*exact), value->getDimension()};
+  }
+
+private:
+  SizeContext &getSizes() { return evaluator.getSizes(); }
+  std::nullopt_t refuse(const ast::Expr *expr) {
+    evaluator.getDiags().report(expr->loc(), diag::KernelFormula).range(expr->range) << ast::textOf(expr);
+    return std::nullopt;
+  }
+
+  std::optional<Term> lowerBinary(const ast::BinaryExpr &expr) {
+    std::optional<Term> left = lower(expr.left), right = left ? lower(expr.right) : std::nullopt;
+    if (!right)
+      return std::nullopt;
+    std::optional<Dimension> dimension;
+    switch (expr.op) {
+    case ast::BinaryOp::Mul:
+      dimension = left->dimension.multiply(right->dimension);
+      return dimension ? std::optional(Term{left->size * right->size, *dimension}) : refuse(&expr);
+    case ast::BinaryOp::Div:
+      if (std::optional<Rational> divisor = right->size.getConstant();
+          divisor && divisor->num && right->dimension.isNumber())
+        return Term{left->size / right->size, left->dimension};
+      return refuse(&expr);
+    case ast::BinaryOp::Add:
+    case ast::BinaryOp::Sub: {
+      Size sum = expr.op == ast::BinaryOp::Add ? left->size + right->size : left->size - right->size;
+      if (left->dimension == right->dimension)
+        return Term{sum, left->dimension};
+      // So many bytes an element are bytes.
+      auto countsBytes = [](const Term &term) {
+        return term.dimension.isNumber() || term.dimension == Dimension::ofBytes();
+      };
+      if (countsBytes(*left) && countsBytes(*right))
+        return Term{sum, Dimension::ofBytes()};
+      return refuse(&expr);
+    }
+    default:
+      return refuse(&expr);
+    }
+  }
+
+  std::optional<Term> lowerCall(const ast::CallExpr &call) {
+    auto *callee = llvm::dyn_cast<ast::NameExpr>(call.callee);
+    bool isKnown = callee && (callee->name == "bytes" || callee->name == "size") && call.args.size() == 1 &&
+                   !call.args.front().name;
+    auto *argument = isKnown ? llvm::dyn_cast<ast::NameExpr>(call.args.front().value) : nullptr;
+    if (!argument)
+      return refuse(&call);
+    Dimension dimension = callee->name == "bytes" ? Dimension::ofBytes() : Dimension();
+    return Term{getSizes().symbol((callee->name + "." + argument->name).str()), dimension};
+  }
+
+  Evaluator &evaluator;
+  Environment env;
+};
+} // namespace
+
+bool stage::sema::bindKernels(Evaluator &evaluator, const ast::KernelStmt &stmt, const ast::File &file,
+                              BoundRuntime &runtime) {
+  BoundKernels kernels;
+  kernels.isFusion = stmt.isFusion;
+  kernels.opClass = stmt.opClass.name;
+  kernels.pattern = stmt.pattern.text;
+  kernels.range = stmt.opClass ? stmt.opClass.range : stmt.pattern.range;
+  bool ok = true;
+  for (const ast::EntryStmt *said : stmt.entries) {
+    auto *entry = llvm::find_if(kernelEntries, [&](const KernelEntry &each) { return each.name == said->name.name; });
+    std::optional<KernelFormula::Term> term = KernelFormula(evaluator, file).lower(said->value);
+    ok &= term.has_value();
+    if (!term)
+      continue;
+    bool isZero = term->size.isConstant(0);
+    bool fits = isZero || (entry->isTime ? term->dimension == Dimension::ofTime()
+                                         : term->dimension.isNumber() || term->dimension == Dimension::ofBytes());
+    std::optional<Rational> constant = term->size.getConstant();
+    if (!fits || (constant && constant->num < 0)) {
+      evaluator.getDiags().report(said->value->loc(), diag::KernelDimension).range(said->value->range)
+          << entry->name
+          << (entry->isTime ? "a time of 0 or more, such as '250us'" : "bytes, 0 or more, such as '2 * bytes(x)'")
+          << "'" + ast::textOf(said->value) + "'";
+      ok = false;
+      continue;
+    }
+    Size picos = evaluator.getSizes().constant(1'000'000'000'000);
+    kernels.*entry->formula = entry->isTime ? term->size * picos : term->size;
+  }
+  runtime.kernels.push_back(kernels);
+  return ok;
+}
