@@ -5,18 +5,20 @@
 //   989e12 FLOPs and 1 GB, on flops = 989TFLOP/s, memory = 3.35TB/s     1 s: compute takes longer than memory
 //   400 MB all-reduced over 4 ranks, link = 400GB/s             1.5 ms
 //
-// Rule: a *roof* is the longer of FLOPs and bytes, each at its rate (Williams et al., Roofline, CACM 2009). Where
-// nothing but FLOPs and bytes is known, a task takes its roof (ofCompute). Where its shape is known, it takes longer by
-// a ratio from a table of the machine, or by a number in place of one (ofWork, PriceWork.cpp). Products of few rows and
-// new tokens against a cache are priced by bytes and floors (PriceSmall.cpp). A message takes its
-// bytes at the rate of the innermost level that contains both ranks, and a hop. A collective takes what a table says,
-// or else is a ring over all members, one block of a level after the other (PriceCollective.cpp). Which ranks a level
-// contains depends on how many there are: who times a job asks the machine that it fills (usedBy).
+// Rules:
+//   FLOPs and bytes alone    the *roof*: the longer of both, each at its rate (Williams et al., Roofline, CACM 2009)
+//   a known shape            the roof times a ratio, from a table of the machine or one number (PriceWork.cpp)
+//   few rows, or a cache     the root of the squares of FLOPs and bytes, plus a floor (PriceSmall.cpp)
+//   a message                its bytes at the rate of the innermost level that contains both ranks, plus a hop
+//   a collective             the time in a table, or else a ring over all members (PriceCollective.cpp)
 //
-// This library is the only place that divides an amount by a rate, which the C++ compiler holds (Rate.h). Times are
-// rounded to the nearest tick, half up, once.
+// The number of ranks decides which ranks share a level. Therefore whoever times a job first asks for the machine as
+// the job fills it (usedBy).
 //
-// Limits: nobody waits for a link that others use.
+// Only this library divides an amount by a rate. The C++ compiler enforces this, because a rate is a type of its own
+// (Rate.h). Each time is rounded once, to the nearest tick, half up.
+//
+// Limits: links have no contention, so a message takes as long on a busy link as on an idle one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MACHINE_MACHINE_H
