@@ -8,6 +8,7 @@
 #define STAGE_LIB_TIME_CONNECTIONS_H
 
 #include "stage/Machine/Machine.h"
+#include "stage/Tasks/OpCosts.h"
 #include "stage/Time/RankClasses.h"
 #include <map>
 
@@ -17,8 +18,8 @@ namespace stage {
 class Connections {
 public:
   Connections(const Program &program, const Machine &machine)
-      : program(program), groups(program), classes(program, machine.getBlockSizes(), /*apart=*/false),
-        machine(machine) {}
+      : program(program), groups(program), classes(program, machine.getBlockSizes(), /*apart=*/false), machine(machine),
+        costs(*program.graph) {}
 
   struct Channel {
     unsigned sender, receiver;
@@ -40,6 +41,7 @@ public:
   const GroupTable groups;
   const RankClasses classes;
   const Machine &machine;
+  OpCosts costs;
 
 private:
   std::map<std::pair<uint64_t, uint64_t>, unsigned> meetingNumbers; ///< By group and stream.
