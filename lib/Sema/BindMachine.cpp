@@ -242,7 +242,7 @@ private:
   std::shared_ptr<const Grid> readTableOf(const NamedEntry &entry, const ast::StringExpr &file, StringRef prefix,
                                           StringRef name) {
     const ast::File &by = entry.file ? *entry.file : env.getFile();
-    return readTable(file, by.path, getTableForm(prefix), name, diags);
+    return readTable(program, file, by.path, getTableForm(prefix), name, diags);
   }
 
   bool bindLevels() {

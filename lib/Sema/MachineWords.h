@@ -12,6 +12,8 @@
 
 namespace stage::sema {
 
+class Program;
+
 /// What the value of an entry is.
 enum class MachineValue {
   Flops, ///< Per second.
@@ -108,9 +110,10 @@ struct TableForm {
 /// Of contractions, attention and collectives, by the prefix of the entry.
 TableForm getTableForm(StringRef prefix);
 
-/// Reads the table `name`, which lies beside the file `path`. `what`: the entry. Null after a report.
-std::shared_ptr<const Grid> readTable(const ast::StringExpr &name, StringRef path, TableForm form, StringRef what,
-                                      DiagnosticEngine &diags);
+/// Reads the table `name`, which lies beside the file `path`, unless the program has read it before. `what`: the entry.
+/// Null after a report.
+std::shared_ptr<const Grid> readTable(const Program &program, const ast::StringExpr &name, StringRef path,
+                                      TableForm form, StringRef what, DiagnosticEngine &diags);
 
 } // namespace stage::sema
 

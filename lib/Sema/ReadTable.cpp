@@ -12,11 +12,15 @@
 // first one the slowest, and each combination of coordinates has one row. Cells are numbers above 0. The first fault is
 // reported at its cell, with a note at the entry that has the table.
 //
+// A program reads a table once: plan after plan of a session has the same ones (Program::getTables). One with a fault
+// is read, and reported, again.
+//
 // Limits: no quotes. Files of up to 1 MiB.
 //
 //===----------------------------------------------------------------------===//
 #include "MachineWords.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Program.h"
 #include "stage/Support/Files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -162,17 +166,20 @@ private:
 };
 } // namespace
 
-std::shared_ptr<const Grid> stage::sema::readTable(const ast::StringExpr &name, StringRef path, TableForm form,
-                                                   StringRef what, DiagnosticEngine &diags) {
+std::shared_ptr<const Grid> stage::sema::readTable(const Program &program, const ast::StringExpr &name, StringRef path,
+                                                   TableForm form, StringRef what, DiagnosticEngine &diags) {
   llvm::SmallString<128> file(llvm::sys::path::parent_path(path));
   if (file.empty() || llvm::sys::path::is_absolute(name.text))
     file = llvm::sys::path::is_absolute(name.text) ? "" : "."; // `-` is a file here, too
   llvm::sys::path::append(file, name.text);
+  std::shared_ptr<const Grid> &known = program.getTables()[llvm::join(form.columns, ",") + " " + file.str().str()];
+  if (known)
+    return known;
   std::string error;
   auto buffer = readFile(file, error, maxTableBytes);
   if (!buffer) {
     diags.report(name.loc(), diag::CannotReadFile).range(name.range) << file << error;
     return nullptr;
   }
-  return TableReader(std::move(buffer), form, what, name.range, diags).read();
+  return known = TableReader(std::move(buffer), form, what, name.range, diags).read();
 }

@@ -54,11 +54,13 @@ static std::optional<StageProgram> makeOwn(const Program &program, const RankCla
 }
 
 ClassTasks::ClassTasks(const Program &program, const GroupTable &groups, const TaskOptions &options,
-                       const RankClass &rankClass, DiagnosticEngine &diags, const Kernels *kernels)
+                       const RankClass &rankClass, DiagnosticEngine &diags, OpCosts *costs, const Kernels *kernels)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags), kernels(kernels),
       own(makeOwn(program, rankClass, options.steps)), stage(own ? *own : program.stages[rankClass.stage]),
       binding(graph.binding), sizes(binding, diags), additions(program.buffers), producers(graph, stage, additions),
-      slowness(rankClass.slowness), numIssued(groups.getNumKinds() + 2), chains(firstDeclared + graph.streams.size()) {
+      ownCosts(costs ? nullptr : std::make_unique<OpCosts>(graph)), costs(costs ? *costs : *ownCosts),
+      hasCoordinates(!rankClass.coordinates.empty()), slowness(rankClass.slowness), numIssued(groups.getNumKinds() + 2),
+      chains(firstDeclared + graph.streams.size()) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     coordinates.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   binding.bind(coordinates);
@@ -190,10 +192,18 @@ unsigned ClassTasks::getSlot(const RankSlot &slot) {
   return known->second;
 }
 
+int64_t ClassTasks::evaluateOf(const Op &op, Size size) {
+  std::optional<int64_t> known = hasCoordinates ? std::nullopt : costs.findCount(size, binding, environment);
+  return known ? *known : evaluateShape(size, op, binding, sizes);
+}
+
 TaskValue ClassTasks::makeNumber(Size size, uint64_t least, const Op *op, const Value *value) {
   bool isSlot = options.keepsSizes && graph.variesByUnit(size);
-  for (AxisId axis : toList(getCoordinateAxes(graph.mesh, size)))
+  for (AxisId axis : toList(costs.getAxes(size)))
     isSlot |= !binding.lookup(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol());
+  if (!isSlot && !hasCoordinates)
+    if (std::optional<int64_t> known = costs.findCount(size, binding, environment))
+      return std::max(least, uint64_t(*known));
   if (!isSlot)
     return std::max(least, op ? sizes.evaluate(size, *op) : sizes.evaluate(size, *value));
   RankSlot slot{RankSlot::Kind::Size};
@@ -214,7 +224,7 @@ const ClassTasks::OpNumbers &ClassTasks::getNumbers(const Op &op) {
   OpNumbers &n = it->second;
   if (!isNew)
     return n;
-  OpCost cost = getLocalCost(graph, op);
+  const OpCost &cost = costs.getCost(op);
   if (options.works)
     n.cost = cost;
   if (isCollective(op.kind)) {
@@ -231,6 +241,9 @@ const ClassTasks::OpNumbers &ClassTasks::getNumbers(const Op &op) {
     n.tensorSize = slow(cost.bytes);
   }
   n.varies = llvm::any_of(n.list(), [&](Size size) { return graph.variesByUnit(size); });
+  if (const OpKernel *kernel = kernels ? kernels->find(op) : nullptr)
+    for (Size size : {kernel->bytes, kernel->besideBytes, kernel->host})
+      n.varies |= size && graph.variesByUnit(size);
   return n;
 }
 
@@ -271,11 +284,13 @@ const ClassTasks::OpFacts &ClassTasks::getFacts(const Op &op) {
   if (n.tensorSize && (!hasWork || slowness))
     f.fields.bytes = makeNumber(n.tensorSize, 1, &op, nullptr);
   if (hasWork) {
-    f.work = getWork(graph, op, *n.cost, kernels, [&](Size size) { return evaluateShape(size, op, binding, sizes); });
+    auto find = [&] { return getWork(graph, op, *n.cost, kernels, [&](Size size) { return evaluateOf(op, size); }); };
+    f.work = hasCoordinates ? find() : costs.getWork(op, n.varies ? environment : 0, find);
     f.fields.work = &*f.work;
     if (n.tensorSize && !slowness)
       f.fields.bytes = std::max<uint64_t>(1, uint64_t(f.work->bytes));
   }
+  forEachAddition(graph, op, [&](const Value *buffer) { f.additions.push_back(buffer); });
   f.stream = getStream(op);
   f.fields.stream = getNumber(f.stream);
   if (options.names) {

@@ -59,8 +59,10 @@ void ClassTasks::makeOp(const Op &op, const PlacedUnit &unit, unsigned number, i
   for (const Value *operand : op.getOperands())
     readsInput |= producers.find(operand, unit, iteration, data);
   // An op may add to one buffer twice, of a parameter that it takes twice: it waits for those before it alone.
-  forEachAddition(graph, op, [&](const Value *buffer) { additions.findLast(buffer, iteration, unit, data); });
-  forEachAddition(graph, op, [&](const Value *buffer) { additions.add(buffer, unit); });
+  for (const Value *buffer : f.additions)
+    additions.findLast(buffer, iteration, unit, data);
+  for (const Value *buffer : f.additions)
+    additions.add(buffer, unit);
   std::string name = makeName(f, iteration, suffix);
   task.name = name;
   std::optional<uint64_t> &last = chains[f.stream];

@@ -43,23 +43,63 @@ TaskRun CompiledWalk::getRun(ClassTask task) const {
           view.run.charges->getSurcharge(offset)};
 }
 
-/// What is charged for a unit with this run, in the order of its tasks. Entries of one kind, and of tasks of one op,
-/// are one.
-void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit, UnitRun &run) const {
+/// What is charged for a unit whatever it waits for. Entries of one kind, and of tasks of one op, are one.
+FixedEntries CompiledWalk::listFixed(const ClassClock &clock, const CompiledUnit &unit, const UnitRun &run) const {
   using Kind = AccountEntry::Kind;
-  uint32_t firstTask = unit.getFirstTask();
+  FixedEntries fixed;
   constexpr uint32_t absent = ~uint32_t(0);
   std::vector<uint32_t> known[unsigned(Kind::Wait)]; // by kind, and by facts or account
-  auto add = [&](Kind kind, uint32_t number, int64_t count, Ticks ticks) {
+  auto add = [&](uint32_t task, Kind kind, uint32_t number, int64_t count, Ticks ticks) {
     std::vector<uint32_t> &places = known[unsigned(kind)];
     if (places.size() <= number)
       places.resize(number + 1, absent);
     uint32_t &place = places[number];
     if (place == absent) {
-      place = uint32_t(run.entries.size());
-      run.entries.push_back({kind, number});
+      place = uint32_t(fixed.entries.size());
+      fixed.entries.push_back({task, {kind, number}});
     }
-    run.entries[place].count += count;
+    fixed.entries[place].second.count += count;
+    fixed.entries[place].second.ticks += ticks;
+  };
+  for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
+    const TaskFacts &facts = clock.compiler.getFacts(unit.facts[task]);
+    if (facts.kind == TaskKind::Collective || facts.kind == TaskKind::Send)
+      add(task, Kind::Row, unit.facts[task], 1, unit.getEnd(run, task) - unit.getBegin(run, task));
+    if (!facts.isTaxed)
+      continue;
+    fixed.taxed.push_back(task);
+    Surcharge more = run.charges->getSurcharge(task);
+    Ticks own = run.charges->durations[task] - more.launch - more.beside;
+    if (facts.isWait && own)
+      add(task, Kind::Charge, unit.facts[task], 0, own);
+    else if (own)
+      add(task, Kind::Compute, unsigned(TimeAccounts::getAccount(facts)), 0, own);
+    for (auto [account, ticks] : {std::pair(TimeAccount::Host, more.launch), {TimeAccount::Overlap, more.beside}})
+      if (ticks)
+        add(task, Kind::Compute, unsigned(account), 0, ticks);
+  }
+  return fixed;
+}
+
+/// What is charged for a unit with this run, in the order of its tasks. What tasks take is the same in each run, but
+/// for collectives of several classes.
+void CompiledWalk::listEntries(ClassClock &clock, const CompiledUnit &unit, UnitRun &run) const {
+  using Kind = AccountEntry::Kind;
+  uint32_t firstTask = unit.getFirstTask();
+  FixedEntries ofRun;
+  FixedEntries &fixed = unit.shared.empty() ? clock.getCharges().fixed : ofRun;
+  if (fixed.entries.empty() && fixed.taxed.empty())
+    fixed = listFixed(clock, unit, run);
+  constexpr uint32_t absent = ~uint32_t(0);
+  std::vector<uint32_t> charged; // entries, by facts
+  auto charge = [&](uint32_t number, Ticks ticks) {
+    if (charged.size() <= number)
+      charged.resize(number + 1, absent);
+    uint32_t &place = charged[number];
+    if (place == absent) {
+      place = uint32_t(run.entries.size());
+      run.entries.push_back({Kind::Charge, number});
+    }
     run.entries[place].ticks += ticks;
   };
   auto isOwn = [&](int32_t cause) { // a task of the class
@@ -73,8 +113,10 @@ void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit
         run.entries.push_back({Kind::Wait, 0, 0, 0, cause, begin, end});
         return;
       }
-      if (!isOwn(cause))
-        return add(Kind::Bubble, 0, 0, end - begin);
+      if (!isOwn(cause)) {
+        run.entries.push_back({Kind::Bubble, 0, 0, end - begin});
+        return;
+      }
       uint32_t task = uint32_t(cause) - firstTask;
       int32_t next = run.causes[task];
       if (next < UnitRun::none) {
@@ -82,34 +124,29 @@ void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit
         return;
       }
       Ticks from = isOwn(next) ? std::clamp(unit.getBegin(run, task), begin, end) : begin;
-      add(Kind::Charge, unit.facts[task], 0, end - from);
+      charge(unit.facts[task], end - from);
       end = from;
       cause = next;
     }
   };
+  auto nextFixed = fixed.entries.begin();
+  auto addFixed = [&](uint32_t before) {
+    for (; nextFixed != fixed.entries.end() && nextFixed->first < before; ++nextFixed)
+      run.entries.push_back(nextFixed->second);
+  };
   std::optional<Ticks> free;
-  for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
-    const TaskFacts &facts = clock.compiler.getFacts(unit.facts[task]);
-    if (facts.kind == TaskKind::Collective || facts.kind == TaskKind::Send)
-      add(Kind::Row, unit.facts[task], 1, unit.getEnd(run, task) - unit.getBegin(run, task));
-    if (!facts.isTaxed)
-      continue;
-    Ticks taken = run.charges->durations[task], begin = unit.getEnd(run, task) - taken;
-    if (!free)
-      run.entries.push_back({Kind::Wait, 0, 0, 0, run.causes[task], std::nullopt, begin});
-    else if (begin > *free)
-      wait(run.causes[task], *free, begin);
-    Surcharge more = run.charges->getSurcharge(task);
-    Ticks own = taken - more.launch - more.beside;
-    if (facts.isWait && own)
-      add(Kind::Charge, unit.facts[task], 0, own);
-    else if (own)
-      add(Kind::Compute, unsigned(TimeAccounts::getAccount(facts)), 0, own);
-    for (auto [account, ticks] : {std::pair(TimeAccount::Host, more.launch), {TimeAccount::Overlap, more.beside}})
-      if (ticks)
-        add(Kind::Compute, unsigned(account), 0, ticks);
-    free = unit.getEnd(run, task);
+  for (uint32_t task : fixed.taxed) {
+    Ticks end = unit.getEnd(run, task), begin = end - run.charges->durations[task];
+    if (!free || begin > *free) {
+      addFixed(task);
+      if (free)
+        wait(run.causes[task], *free, begin);
+      else
+        run.entries.push_back({Kind::Wait, 0, 0, 0, run.causes[task], std::nullopt, begin});
+    }
+    free = end;
   }
+  addFixed(unit.getNumTasks());
   run.free = free;
 }
 

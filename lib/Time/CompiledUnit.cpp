@@ -29,10 +29,10 @@ std::vector<Ticks> CompiledUnit::addSurcharges(llvm::ArrayRef<Surcharge> surchar
 UnitCharges &CompiledUnit::findCharges(std::vector<Surcharge> surcharges) {
   if (llvm::all_of(surcharges, [](const Surcharge &each) { return each == Surcharge(); }))
     surcharges.clear();
-  for (std::unique_ptr<UnitCharges> &known : charges)
+  for (std::unique_ptr<UnitCharges> &known : *charges)
     if (known->surcharges == surcharges)
       return *known;
-  UnitCharges &taken = *charges.emplace_back(std::make_unique<UnitCharges>());
+  UnitCharges &taken = *charges->emplace_back(std::make_unique<UnitCharges>());
   taken.durations = durations;
   if (!surcharges.empty()) {
     taken.charged = addSurcharges(surcharges);

@@ -54,6 +54,12 @@ struct AccountEntry {
   Ticks end = 0;              ///< Wait.
 };
 
+/// What is charged for a unit in each run in which its tasks take the same.
+struct FixedEntries {
+  std::vector<std::pair<uint32_t, AccountEntry>> entries; ///< By the first task of each.
+  std::vector<uint32_t> taxed;                            ///< Compute tasks of the main stream.
+};
+
 /// When the tasks of a unit run.
 struct UnitRun {
   static constexpr int32_t none = -1;
@@ -76,6 +82,7 @@ struct UnitCharges {
   std::vector<Ticks> charged;                 ///< Where they are not those of the unit.
   std::vector<Surcharge> surcharges;          ///< By task; empty: none.
   std::vector<std::unique_ptr<UnitRun>> runs; ///< Found so far, the last one that was used first.
+  FixedEntries fixed;                         ///< Once there is a run.
 
   Surcharge getSurcharge(uint32_t task) const { return surcharges.empty() ? Surcharge() : surcharges[task]; }
   /// A known run whose references have these times, and by how much it is later.
@@ -137,7 +144,10 @@ struct CompiledUnit {
   uint64_t numPermutes = 0;
   uint64_t microbatch = 0; ///< Of the unit that was made.
 
-  std::vector<std::unique_ptr<UnitCharges>> charges; ///< Of the units of the kind, each once.
+  /// Of the units of the kind, each once. Copies, whose references alone lead elsewhere (UnitPrototype.h), have them in
+  /// common: a run says when tasks end if references end at such times.
+  using Charges = std::vector<std::unique_ptr<UnitCharges>>;
+  std::shared_ptr<Charges> charges = std::make_shared<Charges>();
 
   bool isReceive(uint32_t task) const { return std::binary_search(receives.begin(), receives.end(), task); }
   uint32_t getNumTasks() const { return uint32_t(durations.size()); }

@@ -148,7 +148,8 @@ private:
   Progress meet(ClassClock &clock, unsigned number, size_t lane, uint32_t shared);
   bool evaluate(const CompiledUnit &unit, UnitRun &run) const;
   void place(ClassClock &clock, unsigned number, const UnitRun &run, Ticks later);
-  void listEntries(const ClassClock &clock, const CompiledUnit &unit, UnitRun &run) const;
+  FixedEntries listFixed(const ClassClock &clock, const CompiledUnit &unit, const UnitRun &run) const;
+  void listEntries(ClassClock &clock, const CompiledUnit &unit, UnitRun &run) const;
   uint64_t getTag(const ClassClock &clock, const CompiledUnit::Message &message) const;
   /// A unit that has run, or runs.
   struct UnitView {

@@ -7,6 +7,7 @@
 #ifndef STAGE_LIB_TIME_CONNECTIONS_H
 #define STAGE_LIB_TIME_CONNECTIONS_H
 
+#include "stage/Tasks/OpCosts.h"
 #include "stage/Time/RankClasses.h"
 #include "stage/Time/TimedPart.h"
 #include <map>
@@ -18,7 +19,7 @@ class Connections {
 public:
   explicit Connections(const TimedPart &part)
       : program(*part.program), groups(program), classes(program, part.machine.getBlockSizes(), /*apart=*/false),
-        machine(part.machine), kernels(part.kernels.get()) {}
+        machine(part.machine), kernels(part.kernels.get()), costs(*part.program->graph) {}
 
   struct Channel {
     unsigned sender, receiver;
@@ -41,6 +42,7 @@ public:
   const RankClasses classes;
   const Machine &machine;
   const Kernels *const kernels;
+  OpCosts costs;
 
 private:
   std::map<std::pair<uint64_t, uint64_t>, unsigned> meetingNumbers; ///< By group and stream.

@@ -26,7 +26,7 @@ StepWalk::StepWalk(llvm::ArrayRef<TimedPart> timed, const TaskOptions &asked, Ta
 StepWalk::ClassWalk::ClassWalk(const StepWalk &walk, const Part &part, unsigned number)
     : part(part), rank(part.classes.getRepresentative(number)),
       tasks(part.program, part.groups, walk.options, part.classes.describe(number), walk.diags,
-            part.timed.kernels.get()) {
+            /*costs=*/nullptr, part.timed.kernels.get()) {
   const PlacedUnit &last = tasks.getUnits().back();
   ends.assign(last.base + last.layout->getNumNodes(), unknown);
 }

@@ -14,7 +14,7 @@ UnitCompiler::UnitCompiler(Connections &connections, const Runtime &runtime, con
     : connections(connections), runtime(runtime), classNumber(classNumber),
       rank(connections.classes.getRepresentative(classNumber)),
       tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags,
-            connections.kernels),
+            &connections.costs, connections.kernels),
       slowness(tasks.getSlowness()) {
   llvm::DenseMap<const TaskLayout *, uint32_t> numbers;
   for (const PlacedUnit &unit : tasks.getUnits()) {
@@ -23,16 +23,14 @@ UnitCompiler::UnitCompiler(Connections &connections, const Runtime &runtime, con
   }
 }
 
-UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint32_t> &related, bool &isKnown) {
+UnitCompiler::Relations UnitCompiler::listRelations(unsigned number) {
   const PlacedUnit &unit = tasks.getUnits()[number];
-  constexpr uint32_t absent = ~uint32_t(0);
-  /// The unit, and the task in it; of units no task.
-  llvm::SmallVector<std::pair<uint32_t, uint32_t>, 24> relations;
+  Relations relations;
   auto addTask = [&](std::optional<uint64_t> id) {
     if (!id)
-      return relations.push_back({absent, 0});
+      return relations.list.push_back({});
     uint32_t other = *id >= bases[number - 1] ? number - 1 : uint32_t(findUnit(*id));
-    relations.push_back({other, uint32_t(*id - bases[other])});
+    relations.list.push_back({other, uint32_t(*id - bases[other])});
   };
   llvm::for_each(tasks.getChains(), addTask);
   addTask(tasks.getPosted(number));
@@ -40,7 +38,7 @@ UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint3
   addTask(number ? tasks.getWorkBefore(number) : std::nullopt);
   addTask(tasks.getWorkBeforeLoop());
   auto addUnit = [&](uint64_t first, uint64_t count) {
-    relations.push_back({count ? uint32_t(findUnit(first)) : absent, absent});
+    relations.list.push_back({count ? uint32_t(findUnit(first)) : UnitRelation::none});
   };
   auto addPlaced = [&](const PlacedUnit *other) {
     other ? addUnit(other->base, other->layout->getNumNodes()) : addUnit(0, 0);
@@ -51,7 +49,9 @@ UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint3
     const PlacedUnit *next = open.pop_back_val();
     for (const PlacedUnit *giver : {next->giver, next->previous, next->feeder}) {
       addPlaced(giver);
-      if (giver && !llvm::is_contained(seen, giver)) {
+      bool isNew = giver && !llvm::is_contained(seen, giver);
+      relations.ways.push_back(isNew);
+      if (isNew) {
         seen.push_back(giver);
         open.push_back(giver);
       }
@@ -59,51 +59,90 @@ UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint3
   }
   addPlaced(unit.updates);
   auto latest = tasks.getLatestBackwards();
+  relations.numLatest = uint32_t(latest.size());
   for (const ClassTasks::NodeRange &other : latest)
     addUnit(other.first, other.count);
   auto awaitedUnits = tasks.getAwaitedUnits(number);
-  isKnown = awaitedUnits.has_value();
-  if (isKnown)
+  relations.isKnown = awaitedUnits.has_value();
+  if (awaitedUnits)
     for (const std::optional<ClassTasks::NodeRange> &other : *awaitedUnits)
       other ? addUnit(other->first, other->count) : addUnit(0, 0);
+  return relations;
+}
 
-  related.clear();
-  for (auto [other, task] : relations)
-    if (other != absent && !llvm::is_contained(related, other))
-      related.push_back(other);
+std::vector<uint32_t> UnitCompiler::listRelated(const Relations &relations) {
+  std::vector<uint32_t> related;
+  for (const UnitRelation &relation : relations.list)
+    if (relation.unit != UnitRelation::none && !llvm::is_contained(related, relation.unit))
+      related.push_back(relation.unit);
   llvm::sort(related);
+  return related;
+}
+
+/// What tells kinds apart.
+UnitCompiler::Key UnitCompiler::makeKindKey(unsigned number, const Relations &relations,
+                                            llvm::ArrayRef<uint32_t> related) const {
+  const PlacedUnit &unit = tasks.getUnits()[number];
   Key key = {templates[number], connections.program.graph->pipeline.environments.getAlike(unit.environment),
-             uint32_t(latest.size()), uint32_t(related.size())};
-  key.reserve(key.size() + related.size() + 2 * relations.size());
+             relations.numLatest, uint32_t(related.size())};
+  key.reserve(key.size() + related.size() + 2 * relations.list.size());
   for (uint32_t other : related)
     key.push_back(templates[other]);
-  for (auto [other, task] : relations) {
-    key.push_back(other == absent ? absent : uint32_t(llvm::find(related, other) - related.begin()));
-    key.push_back(task);
+  for (const UnitRelation &relation : relations.list) {
+    bool isAbsent = relation.unit == UnitRelation::none;
+    key.push_back(isAbsent ? UnitRelation::none
+                           : uint32_t(llvm::lower_bound(related, relation.unit) - related.begin()));
+    key.push_back(relation.task);
   }
   return key;
 }
 
+/// What kinds have in common that may have one prototype. A task that a relation leads to is waited for whatever it is;
+/// who reads what is loaded beside it waits for it on other streams.
+UnitCompiler::Key UnitCompiler::makeForm(unsigned number, const Relations &relations) const {
+  const PlacedUnit &unit = tasks.getUnits()[number];
+  std::optional<unsigned> streamOfLoad = tasks.getStreamOfLoad(unit);
+  Key form = {templates[number], connections.program.graph->pipeline.environments.getAlike(unit.environment),
+              relations.numLatest, streamOfLoad ? *streamOfLoad : UnitRelation::none};
+  llvm::append_range(form, relations.ways);
+  for (const UnitRelation &relation : relations.list)
+    form.push_back(relation.unit == UnitRelation::none   ? UnitRelation::none
+                   : relation.task == UnitRelation::none ? templates[relation.unit]
+                                                         : UnitRelation::none - 1);
+  return form;
+}
+
 CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
   unsigned number = nextUnit++;
-  bool isKnown = true;
-  Key key = listRelations(number, related, isKnown);
-  auto known = kinds.find(key);
-  if (known != kinds.end()) {
-    skip(number, *known->second);
-    compiled.push_back(known->second.get());
-    return known->second.get();
-  }
+  Relations relations = listRelations(number);
+  related = listRelated(relations);
+  Key key = makeKindKey(number, relations, related);
+  auto skipAs = [&](CompiledUnit &unit) {
+    skip(number, unit);
+    compiled.push_back(&unit);
+    return &unit;
+  };
+  if (auto known = kinds.find(key); known != kinds.end())
+    return skipAs(*known->second);
+  std::vector<UnitPrototype> &ofForm = prototypes[makeForm(number, relations)];
+  auto isOnLane = [&](UnitRelation task, UnitPrototype::Lane lane) {
+    return this->isOnLane(bases[task.unit] + task.task, lane);
+  };
+  for (const UnitPrototype &prototype : ofForm)
+    if (std::unique_ptr<CompiledUnit> unit = prototype.derive(relations.list, related, isOnLane))
+      return skipAs(*(kinds[std::move(key)] = std::move(unit)));
   auto unit = std::make_unique<CompiledUnit>();
-  bool isExplained = isKnown;
+  bool isExplained = relations.isKnown;
   if (!make(number, related, *unit, isExplained))
     return nullptr;
   CompiledUnit *made = unit.get();
   compiled.push_back(made);
-  if (isExplained)
+  if (isExplained) {
     kinds[std::move(key)] = std::move(unit);
-  else
+    ofForm.emplace_back(*made, relations.list, related, laneChecks);
+  } else {
     others.push_back(std::move(unit));
+  }
   return made;
 }
 
@@ -111,6 +150,7 @@ void UnitCompiler::finish() {
   tasks.forgetUnits();
   templates = {};
   compiled = {};
+  prototypes = {};
   samples = {};
   awaited = {};
 }
@@ -128,9 +168,11 @@ void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
 
 std::optional<uint32_t> UnitCompiler::findFacts(const Task &task, const GroupPlace &place) {
   unsigned environment = tasks.getEnvironment();
-  auto [known, isNew] = factNumbers.try_emplace({task.op, unsigned(task.kind), environment,
-                                                 task.isPricedAsMessage() ? task.bytes.resolve({}) : 0,
-                                                 task.isPricedAsMessage() ? task.peer.resolve(slots) : 0},
+  std::pair<uint64_t, uint64_t> message; // bytes and peer
+  if (task.isPricedAsMessage())
+    message = {task.bytes.resolve({}), task.peer.resolve(slots)};
+  constexpr unsigned numKinds = unsigned(TaskKind::Store) + 1;
+  auto [known, isNew] = factNumbers.try_emplace({{task.op, environment * numKinds + unsigned(task.kind)}, message},
                                                 uint32_t(facts.size()));
   if (!isNew)
     return known->second;
@@ -168,13 +210,14 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
   if (task.flops.isSlot() || task.bytes.isSlot() || task.tag.isSlot())
     return false;
   Sample sample{0, task.kind};
-  GroupPlace place = 1;
+  GroupPlace own = 1;
+  const GroupPlace *place = &own;
   if (task.kind == TaskKind::Collective) {
     if (!task.group.isSlot())
       return false;
     const RankSlot &slot = tasks.getSlots()[task.group.getSlot()];
     sample.connection = connections.findMeeting(classNumber, task, slot, task.group.resolve(slots));
-    place = connections.getMeeting(sample.connection).place;
+    place = &connections.getMeeting(sample.connection).place;
   } else if (task.isMessage()) {
     const RankSlot &slot = tasks.getSlots()[task.peer.getSlot()];
     if (slot.kind != RankSlot::Kind::Stage && slot.kind != RankSlot::Kind::Neighbour)
@@ -183,12 +226,12 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
     sample.connection = connections.findChannel(classNumber, task, slot, uint64_t(peer));
     sample.isPermute = slot.kind == RankSlot::Kind::Neighbour;
     sample.tag = task.tag.resolve({}) - (sample.isPermute ? firstPermute : 0);
-    place = connections.machine.findPlace({int64_t(connections.program.firstRank) + rank, peer});
+    own = connections.machine.findPlace({int64_t(connections.program.firstRank) + rank, peer});
   } else if (task.isWait) {
-    place = connections.machine.findPlace(
+    own = connections.machine.findPlace(
         {int64_t(connections.program.firstRank) + rank, int64_t(task.peer.resolve(slots))});
   }
-  std::optional<uint32_t> number = findFacts(task, place);
+  std::optional<uint32_t> number = findFacts(task, *place);
   if (!number)
     return false;
   sample.facts = *number;
@@ -228,6 +271,7 @@ bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, Compile
     return false;
   samples.assign(placed.layout->getNumNodes(), Sample());
   awaited.clear();
+  laneChecks.clear();
   bool isGood = true;
   uint64_t firstPermute = tasks.getNumIssued().back();
   tasks.makeRounds(
@@ -252,7 +296,7 @@ bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, Compile
 /// Makes what tasks wait for places: of tasks of the unit, and, from `reference` on, of references.
 void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit,
                          bool &isExplained) {
-  constexpr uint32_t absent = ~uint32_t(0);
+  constexpr uint32_t absent = UnitRelation::none;
   std::vector<std::vector<uint32_t>> numbers; // of references, by related unit and offset
   std::optional<uint32_t> beginning;
   size_t numListed = related.size();
@@ -296,7 +340,10 @@ void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &relate
     // that takes time there.
     const PricedFacts &own = facts[sample.facts];
     bool isBehindOwn = false;
-    for (size_t i = sample.begin; i < sample.end && !isReceive; ++i)
+    auto isOutside = [&](uint64_t id) { return id < placed.base; };
+    bool mayBeBehindOwn =
+        !isReceive && std::any_of(awaited.begin() + sample.begin, awaited.begin() + sample.end, isOutside);
+    for (size_t i = sample.begin; i < sample.end && mayBeBehindOwn; ++i)
       if (awaited[i] >= placed.base) {
         const Sample &before = samples[awaited[i] - placed.base];
         isBehindOwn |= before.kind != TaskKind::Receive && facts[before.facts].lane == own.lane &&
@@ -308,8 +355,13 @@ void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &relate
         unit.awaited.push_back(uint32_t(id - placed.base));
         continue;
       }
-      if (isBehindOwn && isOnLane(id, own.lane))
-        continue;
+      if (isBehindOwn) {
+        uint32_t other = uint32_t(findUnit(id));
+        bool isOver = isOnLane(id, own.lane);
+        laneChecks.push_back({{other, uint32_t(id - bases[other])}, own.lane, isOver});
+        if (isOver)
+          continue;
+      }
       waitsOutside = true;
       refer(id);
     }

@@ -15,7 +15,8 @@
 //
 // Algorithm: the relations of each unit are listed. The first one of a kind is made and priced; for what it waits
 // outside of itself is a task of one of the listed units. The others are skipped. Each op is priced once. Of equal
-// rounds of iterations three are made (stage/Tasks/FoldedTasks.h).
+// rounds of iterations three are made (stage/Tasks/FoldedTasks.h). Of kinds that differ in nothing but where their
+// relations lead the first one is made, and the others are copies of it that wait for others (UnitPrototype.h).
 //
 // Limits: a unit that waits for a unit that is not listed, or whose edges lead to ops that several templates run, is
 // made, and is of a kind of its own.
@@ -27,6 +28,7 @@
 #include "CompiledUnit.h"
 #include "Connections.h"
 #include "StepWalk.h"
+#include "UnitPrototype.h"
 #include "stage/Machine/Runtime.h"
 #include "llvm/ADT/Hashing.h"
 #include <map>
@@ -85,8 +87,17 @@ private:
     size_t operator()(const Key &key) const { return llvm::hash_combine_range(key.begin(), key.end()); }
   };
 
-  /// What tells kinds apart, and the related units.
-  Key listRelations(unsigned number, std::vector<uint32_t> &related, bool &isKnown);
+  /// The relations of a unit, each in its place.
+  struct Relations {
+    llvm::SmallVector<UnitRelation, 24> list;
+    uint32_t numLatest = 0;              ///< Units that added to gradients last.
+    llvm::SmallVector<uint32_t, 4> ways; ///< In which those were found whose values it may use.
+    bool isKnown = true;                 ///< They are all listed.
+  };
+  Relations listRelations(unsigned number);
+  static std::vector<uint32_t> listRelated(const Relations &relations);
+  Key makeKindKey(unsigned number, const Relations &relations, llvm::ArrayRef<uint32_t> related) const;
+  Key makeForm(unsigned number, const Relations &relations) const;
   bool make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
   bool take(const Task &task, uint64_t base, uint64_t firstPermute);
   bool repeat(const ClassTasks::Rounds &rounds, uint64_t base);
@@ -111,11 +122,13 @@ private:
   std::vector<uint64_t> slots;     ///< Those of `tasks` so far, on the rank; 0 for sizes.
   std::vector<PricedFacts> facts;
   std::map<std::pair<uint64_t, unsigned>, unsigned> laneNumbers; ///< In the order of first use.
-  /// By op, kind of task, environment, bytes and peer.
-  std::map<std::tuple<const Op *, unsigned, unsigned, uint64_t, uint64_t>, uint32_t> factNumbers;
+  /// By op, kind of task and environment, bytes and peer.
+  llvm::DenseMap<std::pair<std::pair<const Op *, unsigned>, std::pair<uint64_t, uint64_t>>, uint32_t> factNumbers;
   std::unordered_map<Key, std::unique_ptr<CompiledUnit>, KeyHash> kinds;
-  std::vector<std::unique_ptr<CompiledUnit>> others; ///< Kinds of one unit.
-  std::vector<const CompiledUnit *> compiled;        ///< By unit.
+  std::unordered_map<Key, std::vector<UnitPrototype>, KeyHash> prototypes; ///< By the form of their relations.
+  std::vector<UnitPrototype::LaneCheck> laneChecks;                        ///< Of the unit that is made.
+  std::vector<std::unique_ptr<CompiledUnit>> others;                       ///< Kinds of one unit.
+  std::vector<const CompiledUnit *> compiled;                              ///< By unit.
   unsigned nextUnit = 0;
   std::vector<Sample> samples; ///< Of the unit that is made.
   std::vector<uint64_t> awaited;

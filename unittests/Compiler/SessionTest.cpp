@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Compiler/Session.h"
+#include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 #include <mutex>
 
@@ -119,4 +120,43 @@ TEST(SessionFiles, FaultsGoToTheConsumer) {
   ASSERT_FALSE(list.all.empty());
   EXPECT_EQ(list.all.front().file, "bad.stg");
   EXPECT_EQ(list.all.front().code, "unknown-name");
+}
+
+/// A table with a fault is read again, and one without is not.
+TEST(SessionFiles, TablesAreReadOnce) {
+  llvm::SmallString<128> root;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("session-tables", root));
+  std::string table = (root + "/ratio.csv").str();
+  auto write = [&](llvm::StringRef text) {
+    std::error_code error;
+    llvm::raw_fd_ostream(table, error) << text;
+    ASSERT_FALSE(error);
+  };
+  DiagnosticList list;
+  Session session({.input = "", .stdlibDir = STAGE_STDLIB}, &list);
+  ASSERT_TRUE(session.load((program + R"(
+machine measured {
+  flops.bf16 = 100TFLOP/s;
+  memory.capacity = 80GB;
+  memory.rate = 1TB/s;
+  contraction.bf16 = table("ratio.csv");
+  level node { ranks = 8; rate = 100GB/s; }
+}
+job timed extends pretrain { machine = measured; }
+)")
+                               .str(),
+                           (root + "/job.stg").str()));
+  auto getStep = [&]() -> Ticks {
+    Result result = session.compile(Plan("timed"));
+    return result.getReport() ? result.getReport()->step->time.step : -1;
+  };
+  EXPECT_EQ(getStep(), -1); // there is none
+  write("m,n,k,ratio\n64,64,64,none\n");
+  EXPECT_EQ(getStep(), -1);
+  write("m,n,k,ratio\n64,64,64,2\n");
+  Ticks step = getStep();
+  EXPECT_GT(step, 0);
+  write("m,n,k,ratio\n64,64,64,4\n");
+  EXPECT_EQ(getStep(), step);
+  llvm::sys::fs::remove_directories(root);
 }

@@ -94,6 +94,13 @@ TEST_F(CompiledWalkTest, EightTimesAsManyMicrobatchesAreNotMadeOrEvaluated) {
   EXPECT_EQ(few.evaluated, many.evaluated);
 }
 
+/// F, B and the step of both stages have 3, 5 and 2, and 4, 6 and 2 tasks. A unit is made where there is something
+/// before it that was not there before: each template three times at most, however many kinds its units are of.
+TEST_F(CompiledWalkTest, KindsThatDifferInWhatTheyWaitForAreNotMade) {
+  ASSERT_NO_FATAL_FAILURE(buildWith(64, 4));
+  EXPECT_LE(count().made, 3u * (3 + 5 + 2 + 4 + 6 + 2));
+}
+
 /// All of them take the same beside each other.
 TEST_F(CompiledWalkTest, EightTimesAsManyMicrobatchesAreNotCharged) {
   Runtime runtime;

@@ -17,6 +17,7 @@
 
 #include "stage/AST/AST.h"
 #include "stage/Support/FileCache.h"
+#include "stage/Symbolic/Grid.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -82,6 +83,8 @@ public:
 
   /// Values of `-D` that were read before without a fault, by name and text (`tp=4`): plan after plan has the same.
   llvm::StringMap<const ast::Expr *> &getDefines() { return defines; }
+  /// Tables of machines that were read before without a fault, by form and file: plan after plan has the same.
+  llvm::StringMap<std::shared_ptr<const Grid>> &getTables() const { return tables; }
 
   ast::ASTContext &getContext() const { return context; }
   DiagnosticEngine &getDiags() const { return diags; }
@@ -117,6 +120,7 @@ private:
   llvm::DenseMap<const ast::File *, std::shared_ptr<const Scope>> scopes;
   llvm::DenseMap<const ast::Decl *, const ast::File *> fileOf;
   llvm::StringMap<const ast::Expr *> defines;
+  mutable llvm::StringMap<std::shared_ptr<const Grid>> tables;
   llvm::StringSet<> legalWords;
 };
 

@@ -34,6 +34,7 @@
 #include "stage/IR/graph/Costs.h"
 #include "stage/Support/Limits.h"
 #include "stage/Tasks/Groups.h"
+#include "stage/Tasks/OpCosts.h"
 #include "stage/Tasks/Producers.h"
 #include "stage/Tasks/Task.h"
 #include "stage/Tasks/TaskNames.h"
@@ -116,9 +117,10 @@ public:
 /// The slots of the tasks are numbered by getSlots(), which grows with them.
 class ClassTasks {
 public:
-  /// All but the class must outlive this. `kernels`: of who asks what prices depend on.
+  /// All but the class must outlive this. `costs`: what it has in common with other classes; null: nothing. `kernels`:
+  /// those of who asks what prices depend on.
   ClassTasks(const Program &program, const GroupTable &groups, const TaskOptions &options, const RankClass &rankClass,
-             DiagnosticEngine &diags, const Kernels *kernels = nullptr);
+             DiagnosticEngine &diags, OpCosts *costs = nullptr, const Kernels *kernels = nullptr);
 
   /// Is told of each task from here on.
   void setObserver(TaskObserver *taskObserver) { observer = taskObserver; }
@@ -239,6 +241,7 @@ private:
     TaskName name;            ///< Where nodes have names.
     unsigned groupKind = 0;   ///< Of a collective.
     unsigned stream = computation;
+    llvm::SmallVector<const Value *, 1> additions; ///< The buffers to which it adds (forEachAddition).
     /// Of a collective: per dimension of the network, whether members of a group differ there.
     llvm::SmallVector<uint8_t, 4> networkDims;
   };
@@ -257,6 +260,8 @@ private:
     return uint64_t(channel.number) * channel.numBatches + batch;
   }
   unsigned getSlot(const RankSlot &slot);
+  /// A size of an op's shape. It need not be whole (ShapeSizes.h).
+  int64_t evaluateOf(const Op &op, Size size);
   /// A size, or `least` if that is more: a number if all ranks of the class have it, else a slot.
   TaskValue makeNumber(Size size, uint64_t least, const Op *op, const Value *value);
   /// The last kinds are those of collectives that name no group, and of permutes.
@@ -328,6 +333,9 @@ private:
   TaskObserver *observer = nullptr;
   std::optional<TaskNames> names; ///< If nodes have them.
 
+  std::unique_ptr<OpCosts> ownCosts; ///< If it has none in common with others.
+  OpCosts &costs;
+  const bool hasCoordinates;           ///< Sizes depend on them, or may be other ones than those of other classes.
   SizeBinding coordinates;             ///< Of the class.
   Size slowness;                       ///< Of the class; null: 1.
   unsigned bound = 0, environment = 0; ///< Whose symbols `binding` has, and the first with the same sizes.
