@@ -28,6 +28,9 @@ static std::optional<OpClass> findClass(const Op &op) {
   return multiplies ? OpClass::Contraction : OpClass::Elementwise;
 }
 
+/// Or attention.
+static bool isProduct(const Op *op) { return findClass(*op) != OpClass::Elementwise; }
+
 namespace {
 /// Which rules speak of an op: those of its class, and those whose pattern ends in its name. Patterns are compared with
 /// few ops only.
@@ -298,7 +301,7 @@ private:
         groups.emplace_back();
       }
       groups[*own].ops.push_back(&op);
-      groups[*own].hasProduct |= findClass(op) != OpClass::Elementwise;
+      groups[*own].hasProduct |= isProduct(&op);
       groupOf[&op] = *own;
     }
     for (const Group &group : groups)
@@ -307,9 +310,10 @@ private:
     return true;
   }
 
-  /// Ops are one kernel only by one rule that names both.
+  /// Ops are one kernel only by one rule that names both, and are inside of a product's only by one that names it.
   bool sharesFusion(const Group &group, llvm::ArrayRef<unsigned> fusions) const {
-    llvm::SmallVector<unsigned, 4> theirs = index.findAll(*group.ops.back(), /*isFusion=*/true);
+    const Op *other = group.hasProduct ? *llvm::find_if(group.ops, isProduct) : group.ops.back();
+    llvm::SmallVector<unsigned, 4> theirs = index.findAll(*other, /*isFusion=*/true);
     return llvm::any_of(fusions, [&](unsigned number) { return llvm::is_contained(theirs, number); });
   }
 
@@ -348,8 +352,7 @@ private:
   /// K3, K4
   void settle(const Group &group) {
     auto isMember = [&](const Op *op) { return op && llvm::is_contained(group.ops, op); };
-    auto isPart = [&](const Op *op) { return findClass(*op) != OpClass::Elementwise; };
-    const Op *leader = group.hasProduct ? *llvm::find_if(group.ops, isPart) : group.ops.back();
+    const Op *leader = group.hasProduct ? *llvm::find_if(group.ops, isProduct) : group.ops.back();
     Size said, beside, host, bytes = graph.sizes.zero();
     auto add = [](Size &sum, Size addend) {
       if (addend)
@@ -359,7 +362,7 @@ private:
     for (const Op *op : group.ops) {
       OpKernel &kernel = (*kernels)[op];
       add(said, kernel.bytes);
-      kernel.isInside = op != leader && !isPart(op);
+      kernel.isInside = op != leader && !isProduct(op);
       kernel.bytes = Size();
       if (kernel.isInside) {
         add(beside, std::exchange(kernel.besideBytes, Size()));
