@@ -171,7 +171,7 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   Runtime runtime = makeRuntime(c.job->runtime);
   std::optional<TimeReport> time = findTimeReport({c.program.get()}, *machine, runtime, c.diags);
   if (c.diags.getShowRemarks())
-    remarkUnusedKernelRules(*c.program, runtime, c.diags);
+    remarkKernelRules(*c.program, runtime, c.diags);
   if (!time)
     return std::nullopt;
   step.time = std::move(*time);

@@ -28,6 +28,11 @@ static std::optional<OpClass> findClass(const Op &op) {
   return multiplies ? OpClass::Contraction : OpClass::Elementwise;
 }
 
+static std::string describeNamed(const Op &op) {
+  std::string name = op.kind == OpKind::Update ? "update" : op.def->name;
+  return op.scope.empty() ? name : op.scope + " " + name;
+}
+
 /// Or attention.
 static bool isProduct(const Op *op) { return findClass(*op) != OpClass::Elementwise; }
 
@@ -112,7 +117,7 @@ public:
     graph.walk([&](Op &op) { ok = ok && applyRules(op); });
     if (ok && llvm::any_of(rules, [](const KernelRule &rule) { return rule.isFusion; }))
       for (const Block &phase : graph.getPhases())
-        ok = ok && fuse(phase);
+        fuse(phase);
     return ok ? made : nullptr;
   }
 
@@ -212,13 +217,8 @@ private:
     llvm::StringRef name = symbol.contains('.') ? symbol.split('.').second : symbol;
     diags.report(rule.range.Start, diag::KernelNoName)
         .range(rule.range)
-        .with(describe(named), name, llvm::join(names, ", "))
+        .with(describeNamed(named), name, llvm::join(names, ", "))
         .note(named.loc, diag::KernelOfOp);
-  }
-
-  static std::string describe(const Op &op) {
-    std::string name = op.kind == OpKind::Update ? "update" : op.def->name;
-    return op.scope.empty() ? name : op.scope + " " + name;
   }
 
   /// K5
@@ -229,7 +229,7 @@ private:
     if (opClass != OpClass::Elementwise) {
       diags.report(rule.range.Start, diag::KernelOfProduct)
           .range(rule.range)
-          .with(describe(op))
+          .with(describeNamed(op))
           .note(op.loc, diag::KernelOfOp);
       return false;
     }
@@ -245,7 +245,7 @@ private:
       return true;
     diags.report(rule.range.Start, diag::KernelReadsMore)
         .range(rule.range)
-        .with(describe(op), int64_t(least.value.floor().num), int64_t(said.value.floor().num))
+        .with(describeNamed(op), int64_t(least.value.floor().num), int64_t(said.value.floor().num))
         .note(op.loc, diag::KernelOfOp);
     return false;
   }
@@ -259,15 +259,14 @@ private:
   };
 
   /// Kernels of a block, and of the blocks in it.
-  bool fuse(const Block &block) {
+  void fuse(const Block &block) {
     std::vector<Group> groups;
     llvm::DenseMap<const Op *, unsigned> groupOf;
     llvm::DenseMap<const Op *, llvm::SmallVector<unsigned, 4>> behind; ///< The groups for which an op waits.
     for (const auto &each : block) {
       const Op &op = *each;
       for (const auto &body : op.bodies)
-        if (!fuse(*body))
-          return false;
+        fuse(*body);
       llvm::SmallVector<unsigned, 4> fusions = index.findAll(op, /*isFusion=*/true);
       if (!fusions.empty() && !hasNode(graph, op))
         fusions.clear();
@@ -275,12 +274,8 @@ private:
       for (const Value *operand : fusions.empty() ? llvm::ArrayRef<Value *>() : op.getOperands()) {
         const Op *maker = operand->getOp();
         auto known = maker && maker->getBlock() == &block ? groupOf.find(maker) : groupOf.end();
-        if (known == groupOf.end()) {
-          if (maker && !checkMessages(op, *maker, fusions))
-            return false;
-          continue;
-        }
-        if (own || !sharesFusion(groups[known->second], fusions) || isBehind(op, known->second, groupOf, behind))
+        if (known == groupOf.end() || own || !sharesFusion(groups[known->second], fusions) ||
+            isBehind(op, known->second, groupOf, behind))
           continue;
         own = known->second;
       }
@@ -307,7 +302,6 @@ private:
     for (const Group &group : groups)
       if (group.ops.size() > 1)
         settle(group);
-    return true;
   }
 
   /// Ops are one kernel only by one rule that names both, and are inside of a product's only by one that names it.
@@ -327,26 +321,6 @@ private:
       auto known = groupOf.find(maker);
       return (known == groupOf.end() || known->second != group) && llvm::is_contained(behind.lookup(maker), group);
     });
-  }
-
-  /// A kernel ends where communication begins: `fuse` may not name ops on both sides of it.
-  bool checkMessages(const Op &op, const Op &maker, llvm::ArrayRef<unsigned> fusions) const {
-    if (!isCommunication(maker.kind))
-      return true;
-    for (const Value *operand : maker.getOperands()) {
-      const Op *before = operand->getOp();
-      if (!before || before->getBlock() != op.getBlock())
-        continue;
-      for (unsigned number : index.findAll(*before, /*isFusion=*/true))
-        if (rules[number].opClass == OpClass::Named && llvm::is_contained(fusions, number)) {
-          diags.report(rules[number].range.Start, diag::FusedOverMessage)
-              .range(rules[number].range)
-              .with(describe(*before), describe(op), getName(maker.kind))
-              .note(op.loc, diag::KernelOfOp);
-          return false;
-        }
-    }
-    return true;
   }
 
   /// K3, K4
@@ -408,13 +382,37 @@ std::shared_ptr<const Kernels> Kernels::find(const Program &program, const Runti
   return KernelFinder(program, runtime, diags).find(runtime.attentionKernel);
 }
 
-void stage::remarkUnusedKernelRules(const Program &program, const Runtime &runtime, DiagnosticEngine &diags) {
+/// A rule that names ops on both sides of what communicates, and the op before it.
+static std::optional<std::pair<unsigned, const Op *>> findOverMessage(const Op &op, const Op &message,
+                                                                      const RuleIndex &index) {
+  llvm::SmallVector<unsigned, 4> fusions = index.findAll(op, /*isFusion=*/true);
+  for (const Value *operand : fusions.empty() ? llvm::ArrayRef<Value *>() : message.getOperands())
+    if (const Op *before = operand->getOp(); before && before->getBlock() == op.getBlock())
+      for (unsigned number : index.findAll(*before, /*isFusion=*/true))
+        if (llvm::is_contained(fusions, number))
+          return std::pair(number, before);
+  return std::nullopt;
+}
+
+void stage::remarkKernelRules(const Program &program, const Runtime &runtime, DiagnosticEngine &diags) {
   RuleIndex index(runtime.kernels);
-  std::vector<bool> isUsed(runtime.kernels.size());
+  std::vector<bool> isUsed(runtime.kernels.size()), isOver(runtime.kernels.size());
   program.graph->walk([&](Op &op) {
     for (bool isFusion : {false, true})
       for (unsigned number : index.findAll(op, isFusion))
         isUsed[number] = true;
+    for (const Value *operand : op.getOperands()) {
+      const Op *maker = operand->getOp();
+      auto over = maker && isCommunication(maker->kind) ? findOverMessage(op, *maker, index) : std::nullopt;
+      if (!over || isOver[over->first] || runtime.kernels[over->first].opClass != OpClass::Named)
+        continue;
+      isOver[over->first] = true;
+      SMRange range = runtime.kernels[over->first].range;
+      diags.report(range.Start, diag::FusedOverMessage)
+          .range(range)
+          .with(describeNamed(*over->second), describeNamed(op), getName(maker->kind))
+          .note(op.loc, diag::KernelOfOp);
+    }
   });
   for (unsigned number = 0; number < runtime.kernels.size(); ++number)
     if (const KernelRule &rule = runtime.kernels[number]; !isUsed[number])

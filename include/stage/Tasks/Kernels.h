@@ -16,9 +16,8 @@
 //       others are inside of it. It reads what is made outside and writes what is used outside, each once. A kernel may
 //       not wait for something that waits for it: an op whose other operands come from behind the kernel begins a new
 //       one. `fuse **.x()` speaks of forward, `fuse **.x.grad()` of gradients, `fuse class elementwise` of both.
-//   K4  Element-wise ops behind a product that a `fuse` names as well are inside of the product's kernel, and take
-//       nothing.
-//   K5  What `bytes` says stands in place of what the kernel reads and writes, and may not be less than it reads.
+//   K4  Element-wise ops behind a product are inside of the product's kernel, and take nothing, if one `fuse` names
+//   both. K5  What `bytes` says stands in place of what the kernel reads and writes, and may not be less than it reads.
 //
 // Limits: FLOPs of a fused kernel are those of its last op; memory alone decides how long element-wise kernels take on
 // the machines of the library. A kernel ends with its block: the end of a layer is not fused with the beginning of the
@@ -58,8 +57,9 @@ private:
   Rational attentionSpeed = {1, 1};
 };
 
-/// Says which rules of a runtime speak of no op of a program.
-void remarkUnusedKernelRules(const Program &program, const Runtime &runtime, DiagnosticEngine &diags);
+/// Says which rules of a runtime speak of no op of a program, and which name ops on both sides of communication, where
+/// a kernel ends.
+void remarkKernelRules(const Program &program, const Runtime &runtime, DiagnosticEngine &diags);
 
 } // namespace stage
 
