@@ -8,6 +8,9 @@
 using namespace stage;
 using llvm::StringRef;
 
+/// 8-bit products whose operands have a scale for each block.
+static constexpr llvm::StringLiteral blockType = "f8_block";
+
 /// Where rates of a type are kept.
 static size_t findTypeIndex(StringRef name) { return name == "tf32" ? tf32Index : size_t(*parseDType(name)); }
 
@@ -55,12 +58,14 @@ std::optional<MachineRates> stage::makeRates(const sema::BoundMachine &machine, 
     diags.report(machine.range.Start, diag::MachineLacksType).range(machine.range) << machine.name << type << known;
     return std::nullopt;
   }
+  TypeRates &eightBits = rates.types[size_t(DType::F8)];
   for (const auto &[name, ratio] : machine.contraction)
-    rates.types[findTypeIndex(name)].contraction = {ratio.share, ratio.table};
+    (name == blockType ? eightBits.blockContraction : rates.types[findTypeIndex(name)].contraction) = {ratio.share,
+                                                                                                       ratio.table};
   for (const auto &[name, ratio] : machine.attention)
     rates.types[findTypeIndex(name)].attention = {ratio.share, ratio.table};
   for (const auto &[name, part] : machine.sustained)
-    rates.types[findTypeIndex(name)].sustained = part;
+    (name == blockType ? eightBits.blockSustained : rates.types[findTypeIndex(name)].sustained) = part;
   for (const auto &[name, part] : machine.small)
     rates.types[findTypeIndex(name)].small = part;
   for (const auto &[name, floor] : machine.smallFloor)
@@ -139,7 +144,12 @@ static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
                      .besideBytes = kernels.besideBytes,
                      .backwardBesideBytes = kernels.backwardBesideBytes,
                      .host = kernels.host,
-                     .backwardHost = kernels.backwardHost});
+                     .backwardHost = kernels.backwardHost,
+                     .speed = kernels.speed,
+                     .type = kernels.type.empty()     ? std::nullopt
+                             : kernels.type == "tf32" ? std::optional(DType::F32)
+                                                      : parseDType(kernels.type),
+                     .allowsTF32 = kernels.type == "tf32"});
   return rules;
 }
 
@@ -154,5 +164,7 @@ Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
           .taxOfCopies = runtime->taxOfCopies,
           .taxOfCommunication = runtime->taxOfCommunication,
           .attentionKernel = runtime->attentionKernel,
+          .kernelSpeed = runtime->kernelSpeed,
+          .exchangeEfficiency = runtime->exchangeEfficiency,
           .kernels = makeKernels(*runtime)};
 }

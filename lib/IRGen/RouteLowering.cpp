@@ -11,6 +11,7 @@
 //
 //   routes b, s, j -> x, c by [3, 1];       table load[2] = [3, 1];  load load0.C of X by load for B*K*S;
 //   routes b, s, j -> x, c by evenly;       load load0.C of X evenly for B*K*S;
+//   routes b, s, j -> x, c by once;         routes b, s, j -> x, c by to once;
 //
 // Where the integers have an index more, as all results do, the clause does not speak of it, and tokens are routed
 // apart at each position of it:
@@ -176,13 +177,20 @@ Size OpLowering::getChoices() const {
 
 /// Notes how full the slots are (`by load`).
 bool OpLowering::noteLoad() {
-  const Routing &routing = *def.routing;
+  Routing &routing = *def.routing;
   std::optional<sema::CTValue> load = evaluator.evaluate(routesClause->value, *env);
   std::optional<bool> isDropless =
       routesClause->value2 ? evaluator.evaluateCondition(routesClause->value2, *env) : std::optional<bool>(true);
   if (!load || !isDropless)
     return false;
-  bool isEven = load->getKind() == sema::CTValue::Kind::Word && load->getText() == "evenly";
+  auto isWord = [&](llvm::StringRef word) {
+    return load->getKind() == sema::CTValue::Kind::Word && load->getText() == word;
+  };
+  bool isEven = isWord("evenly");
+  if (isWord("once")) {
+    routing.isOnce = true;
+    return true;
+  }
   if (load->isNone() || (isEven && !*isDropless)) // equally many slots are dealt out evenly
     return true;
   if (!routing.toSlots)

@@ -10,13 +10,12 @@ using namespace stage;
 
 /// f16 and bf16 stand for each other, entry by entry.
 static void shareHalves(TypeRates &a, TypeRates &b) {
-  auto isSaid = [](const OpRatio &ratio) { return ratio.share || ratio.table; };
   for (auto [to, from] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     if (!to->flops)
       to->flops = from->flops;
-    if (!isSaid(to->contraction))
+    if (!to->contraction.isSaid())
       to->contraction = from->contraction;
-    if (!isSaid(to->attention))
+    if (!to->attention.isSaid())
       to->attention = from->attention;
     if (!to->sustained)
       to->sustained = from->sustained;
@@ -56,6 +55,15 @@ Machine::Machine(MachineRates given) : rates(std::move(given)) {
   for (TypeRates &type : rates->types)
     if (!type.small && !type.contraction.table)
       type.small = type.contraction.share;
+}
+
+Machine Machine::withExchange(const Runtime &runtime) const {
+  Machine machine = *this;
+  size_t inner = std::max<size_t>(levels.size(), 2) - 1; // networks are the hardware's
+  if (runtime.exchangeEfficiency.num)
+    for (size_t i = 0; i < std::min(inner, levels.size()); ++i)
+      machine.levels[i].exchangeRate = RateMath::reduce(rates->levels[i].rate, runtime.exchangeEfficiency);
+  return machine;
 }
 
 std::string Machine::describe() const {

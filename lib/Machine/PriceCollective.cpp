@@ -90,6 +90,8 @@ const Grid *Machine::findTable(CollectiveKind kind, const Group &group) const {
   // Of a level that a job fills in part no block is full.
   if (top > 0 && group.getShare(top).least < rates->levels[top - 1].ranks)
     return nullptr;
+  if (kind == CollectiveKind::AllToAll && levels[top].exchangeRate)
+    return nullptr;
   for (const MachineLevel::Measured &measured : levels[top].collectives)
     if (measured.kind == kind)
       return measured.table.get();
@@ -130,11 +132,15 @@ Ticks Machine::priceGroup(CollectiveKind kind, int64_t bytes, const Group &group
     }
     numerator *= group.numerator;
     denominator *= group.denominator;
-    passing = std::max(passing, RateMath::divide(bytes, numerator, denominator, levels[i].rate));
+    bool isExchange = kind == CollectiveKind::AllToAll && levels[i].exchangeRate;
+    Rate rate = isExchange ? levels[i].exchangeRate : levels[i].rate;
+    passing = std::max(passing, RateMath::divide(bytes, numerator, denominator, rate));
     double amount = double(bytes) * double(numerator) / double(denominator);
-    exactPassing = std::max(exactPassing, RateMath::divide(amount, levels[i].rate));
+    exactPassing = std::max(exactPassing, RateMath::divide(amount, rate));
   }
-  double latency = priceLatency(kind, group);
+  // Software's own exchange is one kernel, which sends to all at once.
+  bool isOwnExchange = kind == CollectiveKind::AllToAll && level.exchangeRate;
+  double latency = isOwnExchange ? double(level.base) : priceLatency(kind, group);
   bool isWhole = gain == 1 && latency < double(maxTicks) && double(Ticks(latency)) == latency;
   Ticks ticks = isWhole ? addTicks(passing, Ticks(latency)) : roundTicks((exactPassing + latency) / gain);
   if (top == 0)

@@ -50,7 +50,7 @@ std::optional<double> Machine::priceSmallContraction(const Work &work, const Typ
   if (!hasSmallRates(work))
     return std::nullopt;
   double all = double(work.m) * double(work.batch), rows = work.isGrouped ? double(work.m) : all;
-  const Grid *table = type.contraction.table.get();
+  const Grid *table = type.getContraction(work).table.get();
   if (table && rows >= table->axes[0].front())
     return std::nullopt;
   double flops = std::max(2 * all * double(work.n) * double(work.k), double(work.flops));

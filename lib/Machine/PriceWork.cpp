@@ -74,9 +74,9 @@ double Machine::priceContraction(const Work &work, const TypeRates &type, double
   double width = getBitSize(work.type) / 8.0, written = std::max(width, 2.0);
   double bytes = width * (rows * k + k * n) + written * rows * n;
   double roof = std::max(RateMath::divide(2 * rows * n * k, type.flops), RateMath::divide(bytes, rates->memory));
-  double ratio = type.contraction.table ? interpolate(*type.contraction.table, {}, {rows, n, k})
-                                        : getRatio(type.contraction, defaultContraction);
-  double ticks = count * ((roof + launchTicks) * ratio / type.sustained.value_or(Rational{1, 1}).toDouble());
+  const OpRatio &reached = type.getContraction(work);
+  double ratio = reached.table ? interpolate(*reached.table, {}, {rows, n, k}) : getRatio(reached, defaultContraction);
+  double ticks = count * ((roof + launchTicks) * ratio / type.getSustained(work).toDouble());
   double shape = 2 * count * rows * n * k;
   if (times * double(work.flops) > shape && shape > 0)
     ticks = ticks * (times * double(work.flops) / shape);
@@ -107,8 +107,8 @@ Ticks Machine::ofBeside(const Work &work) const {
 std::optional<Ticks> Machine::ofWork(const Work &work, llvm::StringRef &missing) const {
   if (!isDeclared() || work.isOnHost)
     return ofKernel(work, missing);
-  if (work.isInside)
-    return 0;
+  if (work.isInside) // the host may wait for an op that is no kernel
+    return Ticks(std::min<__int128>(__int128(ofBeside(work)) + work.host, maxTicks));
   std::optional<Ticks> kernel = ofKernel(work, missing);
   if (!kernel)
     return std::nullopt;
@@ -142,7 +142,7 @@ bool Machine::isInsideTables(const Work &work) const {
     return false;
   const TypeRates &type = getType(work);
   if (work.kind == WorkKind::Contraction) {
-    const Grid *table = type.contraction.table.get();
+    const Grid *table = type.getContraction(work).table.get();
     double rows = double(work.m) * (work.isGrouped ? 1 : double(work.batch));
     return table && contains(*table, {rows, double(work.n), double(work.k)});
   }
@@ -156,8 +156,8 @@ bool Machine::isInsideTables(const Work &work) const {
 bool Machine::isAssumed(const Work &work) const {
   if (!isDeclared() || work.isOnHost || work.kind != WorkKind::Contraction)
     return false;
-  const OpRatio &ratio = getType(work).contraction;
-  return !ratio.table && !ratio.share && !hasSmallRates(work);
+  const OpRatio &ratio = getType(work).getContraction(work);
+  return !ratio.isSaid() && !hasSmallRates(work);
 }
 
 Machine Machine::withContraction(const Rational &share) const {

@@ -86,9 +86,15 @@ private:
       const Extent &target = op.extents[routing->target];
       if (!target.dim)
         return;
+      if (routing->isOnce) { // so many as find a slot
+        Size tokens = graph.sizes.one();
+        for (unsigned index : routing->tokens)
+          tokens = tokens * op.extents[index].size;
+        perToken = perToken * target.size * op.extents[routing->slot].size / tokens;
+      }
       // What goes along with a token, as weights of choices do, has the indices of its choices.
       auto [it, isNew] = experts.try_emplace(target.dim, perToken / target.size);
-      if (!isNew && getInteger(perToken, op) > getInteger(it->second * target.size, op))
+      if (!isNew && !routing->isOnce && getInteger(perToken, op) > getInteger(it->second * target.size, op))
         it->second = perToken / target.size;
     });
   }
@@ -113,7 +119,9 @@ private:
       for (const Extent &extent : op.getResult()->type.shape)
         if (auto it = experts.find(extent.dim); it != experts.end())
           size = size * it->second;
-      return getInteger(size, op);
+      // Slots that are rounded up make no whole number of it.
+      SizeValue value = evaluate(size, binding);
+      return value ? value.value.ceil().num : getInteger(size, op);
     });
   }
 
@@ -374,7 +382,8 @@ private:
       return reportNoValue(routed->slots, op);
     report.slots += times * all;
     report.emptySlots += times * (all - filled->num);
-    report.droppedChoices += times * (choices - filled->num);
+    if (!op.def->routing->isOnce)
+      report.droppedChoices += times * (choices - filled->num);
   }
 
   /// Leaves in place of what is done on all slots what is done on those with a token.

@@ -7,14 +7,17 @@
 //   at **.dispatch() { host = 0.1ms * x; }                        100000000 x, in picoseconds
 //
 // Algorithm: a formula becomes a size over symbols, for which each op that matches puts its own sizes
-// (stage/Tasks/Kernels.h). Dimensions are checked here: bytes and numbers make bytes, and the host's part is a time.
+// (stage/Tasks/Kernels.h). Dimensions are checked here: bytes and numbers make bytes, the host's part is a
+// time, and a speed is a number.
 //
 // Limits: a formula sees neither values of the job nor functions.
 //
 //===----------------------------------------------------------------------===//
+#include "MachineWords.h"
 #include "RuntimeWords.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Evaluator.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -100,6 +103,21 @@ private:
 };
 } // namespace
 
+static bool isGood(const KernelEntry &entry, const KernelFormula::Term &term, const std::optional<Rational> &constant) {
+  if (!entry.formula)
+    return term.dimension.isNumber() && constant && constant->num > 0 && constant->den <= 10'000 &&
+           constant->compare(Rational::integer(2)) <= 0;
+  bool fits = entry.isTime ? term.dimension == Dimension::ofTime()
+                           : term.dimension.isNumber() || term.dimension == Dimension::ofBytes();
+  return (fits || term.size.isConstant(0)) && !(constant && constant->num < 0);
+}
+
+static StringRef describeWanted(const KernelEntry &entry) {
+  return !entry.formula ? "a number above 0 and at most 2, of at most four decimals, such as 0.6"
+         : entry.isTime ? "a time of 0 or more, such as '250us'"
+                        : "bytes, 0 or more, such as '2 * bytes(x)'";
+}
+
 bool stage::sema::bindKernels(Evaluator &evaluator, const ast::KernelStmt &stmt, const ast::File &file,
                               BoundRuntime &runtime) {
   BoundKernels kernels;
@@ -110,20 +128,31 @@ bool stage::sema::bindKernels(Evaluator &evaluator, const ast::KernelStmt &stmt,
   bool ok = true;
   for (const ast::EntryStmt *said : stmt.entries) {
     auto *entry = llvm::find_if(kernelEntries, [&](const KernelEntry &each) { return each.name == said->name.name; });
+    if (entry->name == kernelTypeEntry) {
+      auto *word = llvm::dyn_cast<ast::NameExpr>(said->value);
+      if (word && llvm::is_contained(machineTypes, word->name)) {
+        kernels.type = word->name;
+        continue;
+      }
+      evaluator.getDiags().report(said->value->loc(), diag::KernelDimension).range(said->value->range)
+          << entry->name << "one of " + llvm::join(llvm::makeArrayRef(machineTypes), ", ")
+          << "'" + ast::textOf(said->value) + "'";
+      ok = false;
+      continue;
+    }
     std::optional<KernelFormula::Term> term = KernelFormula(evaluator, file).lower(said->value);
     ok &= term.has_value();
     if (!term)
       continue;
-    bool isZero = term->size.isConstant(0);
-    bool fits = isZero || (entry->isTime ? term->dimension == Dimension::ofTime()
-                                         : term->dimension.isNumber() || term->dimension == Dimension::ofBytes());
     std::optional<Rational> constant = term->size.getConstant();
-    if (!fits || (constant && constant->num < 0)) {
+    if (!isGood(*entry, *term, constant)) {
       evaluator.getDiags().report(said->value->loc(), diag::KernelDimension).range(said->value->range)
-          << entry->name
-          << (entry->isTime ? "a time of 0 or more, such as '250us'" : "bytes, 0 or more, such as '2 * bytes(x)'")
-          << "'" + ast::textOf(said->value) + "'";
+          << entry->name << describeWanted(*entry) << "'" + ast::textOf(said->value) + "'";
       ok = false;
+      continue;
+    }
+    if (!entry->formula) {
+      kernels.speed = constant;
       continue;
     }
     Size picos = evaluator.getSizes().constant(1'000'000'000'000);

@@ -206,6 +206,11 @@ private:
       ok &= bindRatio(contractionPrefix, type, machine.contraction);
       ok &= bindRatio(attentionPrefix, type, machine.attention);
     }
+    ok &= bindRatio(contractionPrefix, blockType, machine.contraction);
+    ok &= bindOfType(sustainedPrefix, blockType, MachineValue::Factor, machine.sustained);
+    for (StringRef prefix : {contractionPrefix, sustainedPrefix})
+      ok &= checkTogether((prefix + blockType).str(), {(flopsPrefix + blockTypeOf).str()});
+    ok &= checkTogether((sustainedPrefix + blockType).str(), {(contractionPrefix + blockType).str()});
     if (ok && machine.flops.empty())
       ok = reportMissing("flops.bf16");
     for (StringRef entry : {"cache.attention", "cache.floor", "latent.attention", "latent.floor"})

@@ -29,19 +29,20 @@ static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const Nam
   if (!value)
     return false;
   std::optional<Rational> exact = value->exact;
-  int64_t most = entry.number && !entry.isTax ? 2 : 1;
-  bool isFactor = most == 2;
-  bool isGood = exact && exact->num >= isFactor && exact->compare(Rational::integer(most)) <= 0;
+  bool isFactor = entry.number && !entry.isTax;
+  bool isGood = exact && exact->num >= isFactor && exact->compare(Rational::integer(entry.most)) <= 0;
   if (isGood && entry.number) {
-    isGood = exact->den < INT32_MAX; // a tick times it must stay exact
+    isGood =
+        exact->den <= (isFactor ? 10'000 : INT32_MAX - 1); // a tick times it, and times other factors, must stay exact
   } else if (isGood) {
     exact = exact->mul(Rational::integer(1'000'000'000'000));
     isGood = exact.has_value();
   }
   if (!isGood) {
-    StringRef wanted = isFactor      ? "a number above 0 and at most 2, of at most nine decimals, such as 0.6"
-                       : entry.isTax ? "a number from 0 to 1, of at most nine decimals, such as 0.3"
-                                     : "a time from 0 to 1s, such as 8us";
+    std::string most = std::to_string(entry.most);
+    std::string wanted = isFactor ? "a number above 0 and at most " + most + ", of at most four decimals, such as 0.6"
+                         : entry.isTax ? "a number from 0 to 1, of at most nine decimals, such as 0.3"
+                                       : "a time from 0 to 1s, such as 8us";
     diags.report(said.value->loc(), diag::RuntimeValueRange).range(said.value->range)
         << entry.name << wanted << evaluator.format(value->value);
     return false;

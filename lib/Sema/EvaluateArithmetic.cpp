@@ -94,6 +94,8 @@ std::optional<CTValue> Evaluator::evaluateBinary(const ast::BinaryExpr *expr, co
     if (!right)
       return std::nullopt;
     Size a = left->getMargin(), b = right->getMargin();
+    if (!b && right->getBool() == isOr) // it decides whatever the sizes are
+      return right;
     return CTValue::boolean(right->getBool(), !a ? b : !b ? a : isOr ? max(a, b) : min(a, b));
   }
   std::optional<CTValue> left = evaluate(expr->left, env), right = evaluate(expr->right, env);

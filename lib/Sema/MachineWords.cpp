@@ -14,6 +14,8 @@ std::vector<std::string> stage::sema::listMachineEntryNames() {
     for (StringRef type : machineTypes)
       if (prefix != attentionPrefix || type != "tf32")
         names.push_back((prefix + type).str());
+  for (StringRef prefix : {contractionPrefix, sustainedPrefix})
+    names.push_back((prefix + blockType).str());
   for (const auto &entry : machineEntries)
     names.push_back(entry.name.str());
   return names;

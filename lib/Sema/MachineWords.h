@@ -80,6 +80,8 @@ constexpr llvm::StringLiteral flopsPrefix = "flops.", contractionPrefix = "contr
 /// Without these the entries beside them have no effect.
 constexpr llvm::StringLiteral smallWeightsEntry = "small.weights", cacheEfficiencyEntry = "cache.efficiency";
 constexpr llvm::StringLiteral machineTypes[] = {"f32", "tf32", "f16", "bf16", "f8", "f4"};
+/// `contraction.f8_block` and `sustained.f8_block` are of 8-bit products whose operands have a scale for each block.
+constexpr llvm::StringLiteral blockType = "f8_block", blockTypeOf = "f8";
 /// Entries of a level that are words.
 constexpr llvm::StringLiteral kindEntry = "kind", inSwitchEntry = "in_switch", inSwitchGainEntry = "in_switch_gain",
                               collectiveEfficiencyEntry = "collective.efficiency";

@@ -9,7 +9,8 @@ namespace stage::sema {
 struct RuntimeEntry {
   llvm::StringLiteral name;
   Rational BoundRuntime::*number = nullptr; ///< Null: a time, the launch.
-  bool isTax = false;                       ///< From 0 to 1; another number is above 0 and at most 2.
+  bool isTax = false;                       ///< From 0 on; another number is above 0.
+  int64_t most = 1;
 };
 
 /// All may be left out.
@@ -19,13 +20,18 @@ constexpr RuntimeEntry runtimeEntries[] = {
     {"tax.send", &BoundRuntime::taxOfSends, true},
     {"tax.copy", &BoundRuntime::taxOfCopies, true},
     {"tax.communication", &BoundRuntime::taxOfCommunication, true},
-    {"attention.kernel", &BoundRuntime::attentionKernel},
+    {"attention.kernel", &BoundRuntime::attentionKernel, false, 2},
+    {"kernel.speed", &BoundRuntime::kernelSpeed, false, 2},
+    {"exchange.efficiency", &BoundRuntime::exchangeEfficiency},
 };
+
+/// The type in which the kernel of a product multiplies: a word, one of those of `flops.T`.
+constexpr llvm::StringLiteral kernelTypeEntry = "type";
 
 /// What `at` says of kernels.
 struct KernelEntry {
   llvm::StringLiteral name;
-  Size BoundKernels::*formula;
+  Size BoundKernels::*formula; ///< Null: a number, the speed.
   bool isTime = false;
   bool isOfProducts = false; ///< Also ops that are no element-wise kernels have it.
 };
@@ -36,6 +42,8 @@ constexpr KernelEntry kernelEntries[] = {
     {"backward beside bytes", &BoundKernels::backwardBesideBytes, false, true},
     {"host", &BoundKernels::host, true, true},
     {"backward host", &BoundKernels::backwardHost, true, true},
+    {"speed", nullptr, false, true},
+    {kernelTypeEntry, nullptr, false, true},
 };
 
 /// Classes of ops; an optimizer's kernels are the updates of parameters.

@@ -36,6 +36,8 @@ static std::string describeNamed(const Op &op) {
 /// Or attention.
 static bool isProduct(const Op *op) { return findClass(*op) != OpClass::Elementwise; }
 
+static bool isElementwise(const Op &op) { return findClass(op) == OpClass::Elementwise; }
+
 namespace {
 /// Which rules speak of an op: those of its class, and those whose pattern ends in its name. Patterns are compared with
 /// few ops only.
@@ -107,9 +109,10 @@ public:
   KernelFinder(const Program &program, const Runtime &runtime, DiagnosticEngine &diags)
       : graph(*program.graph), rules(runtime.kernels), index(rules), diags(diags) {}
 
-  std::shared_ptr<const Kernels> find(const Rational &attentionSpeed) {
+  std::shared_ptr<const Kernels> find(const Runtime &runtime) {
     auto made = std::make_shared<Kernels>();
-    made->attentionSpeed = attentionSpeed;
+    made->speed = runtime.kernelSpeed;
+    made->attentionSpeed = runtime.attentionKernel;
     if (rules.empty())
       return made;
     kernels = &made->kernels;
@@ -135,16 +138,26 @@ private:
       Size host = isBackward ? rule.backwardHost : rule.host;
       if (bytes)
         ofBytes = &rule;
+      if (rule.speed)
+        kernel.speed = *rule.speed;
+      if (rule.type) {
+        kernel.type = rule.type;
+        kernel.allowsTF32 = rule.allowsTF32;
+      }
       if (!take(op, rule, bytes, kernel.bytes) || !take(op, rule, beside, kernel.besideBytes) ||
           !take(op, rule, host, kernel.host))
         return false;
     }
-    if (!kernel.bytes && !kernel.besideBytes && !kernel.host)
+    if (!kernel.bytes && !kernel.besideBytes && !kernel.host && !kernel.type && kernel.speed == Rational{1, 1})
       return true;
     // K2
     if (isBackward && !firstOfGradient.try_emplace(op.origin, &op).second) {
       kernel.besideBytes = kernel.host = Size();
       kernel.isInside = bool(kernel.bytes);
+      kernel.bytes = Size();
+    }
+    if (kernel.bytes && kernel.bytes.isConstant(0) && isElementwise(op)) { // K5: no kernel
+      kernel.isInside = true;
       kernel.bytes = Size();
     }
     if (kernel.bytes && !checkBytes(op, *ofBytes, kernel.bytes))
@@ -165,7 +178,14 @@ private:
       ok &= bool(size);
       return size;
     });
-    return ok;
+    SizeValue value = ok ? evaluate(result, graph.binding) : SizeValue();
+    if (!value || value.value.num >= 0)
+      return ok;
+    diags.report(rule.range.Start, diag::KernelNegative)
+        .range(rule.range)
+        .with(describeNamed(op), int64_t(value.value.floor().num))
+        .note(op.loc, diag::KernelOfOp);
+    return false;
   }
 
   Size getBytes(const Value &value) const { return getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding); }
@@ -379,7 +399,15 @@ private:
 } // namespace stage
 
 std::shared_ptr<const Kernels> Kernels::find(const Program &program, const Runtime &runtime, DiagnosticEngine &diags) {
-  return KernelFinder(program, runtime, diags).find(runtime.attentionKernel);
+  return KernelFinder(program, runtime, diags).find(runtime);
+}
+
+Rational Kernels::getSpeed(const Op &op, bool isAttention) const {
+  const OpKernel *kernel = find(op);
+  Rational own = kernel ? kernel->speed : Rational{1, 1};
+  if (isAttention)
+    own = *own.mul(attentionSpeed);
+  return *own.mul(speed);
 }
 
 /// A rule that names ops on both sides of what communicates, and the op before it.

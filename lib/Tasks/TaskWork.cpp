@@ -67,6 +67,9 @@ private:
   static DType getKeptType(const Value &value) {
     return value.type.quantization ? value.type.quantization->type : value.type.dtype;
   }
+  static bool isBlockScaled(const Value &value) {
+    return value.type.quantization && !value.type.quantization->blocks.empty();
+  }
   /// Of two the wider one, into which a kernel brings the other.
   static DType getWider(DType a, DType b) { return getBitSize(a) < getBitSize(b) ? b : a; }
 
@@ -113,6 +116,7 @@ private:
       }
       hasParameter |= hasWeights;
       work.type = getWider(getKeptType(*op.getOperand(a)), getKeptType(*op.getOperand(b)));
+      work.isBlockScaled = isBlockScaled(*op.getOperand(a)) || isBlockScaled(*op.getOperand(b));
       IndexSet ofA = toSet(def.operands[a].indices), ofB = toSet(def.operands[b].indices),
                ofResult = toSet(def.results[term.result].indices);
       int64_t m = getVolume([&](unsigned i) { return ofA.count(i) && !ofB.count(i); });
@@ -235,8 +239,9 @@ private:
     work.columns = columns ? evaluate(sizes[*columns]) : 1;
     work.heads = getVolume(isHead);
     work.keyHeads = getVolume([&](unsigned index) { return isHead(index) && isOfKeys(index); });
-    for (unsigned index : inner)
-      if (!scores->count(index) && standsWith(forward, index, columns, false))
+    for (unsigned index : inner) // that of values stands in the result, and in what a further block is added to
+      if (!scores->count(index) && standsWith(forward, index, columns, false) &&
+          (addedUp.count(index) || !ofResult.count(index)))
         work.headSize += evaluate(sizes[index]); // parts of a query whose products are added up
     work.valueSize = getVolume([&](unsigned i) { return inner.count(i) && !scores->count(i) && ofResult.count(i); });
     work.isLatent = llvm::any_of(
@@ -266,8 +271,7 @@ Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, const 
     WorkFinder(graph, op, cost, evaluate).find(work);
   if (!kernels || work.isOnHost)
     return work;
-  if (work.kind == WorkKind::Attention)
-    work.speed = kernels->getAttentionSpeed();
+  work.speed = kernels->getSpeed(op, work.kind == WorkKind::Attention);
   if (const OpKernel *kernel = kernels->find(op)) {
     if (kernel->bytes)
       work.bytes = evaluate(kernel->bytes);
@@ -276,6 +280,10 @@ Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, const 
     if (kernel->host)
       work.host = evaluate(kernel->host);
     work.isInside = kernel->isInside;
+    if (kernel->type && work.kind == WorkKind::Contraction) {
+      work.type = *kernel->type;
+      work.allowsTF32 = kernel->allowsTF32;
+    }
   }
   return work;
 }

@@ -58,7 +58,8 @@ std::vector<TimedPart> stage::findUsed(llvm::ArrayRef<TimedPart> parts, const Ta
         numRanks += other.program->graph->mesh.getNumRanks();
     if (!part.machine.checkNumRanks(numRanks, part.program->graph->loc, diags))
       return {};
-    TimedPart &timed = used.emplace_back(TimedPart{part.program, part.machine.usedBy(numRanks), part.runtime});
+    TimedPart &timed = used.emplace_back(
+        TimedPart{part.program, part.machine.usedBy(numRanks).withExchange(part.runtime), part.runtime});
     if (!timed.machine.isDeclared())
       continue;
     timed.kernels = Kernels::find(*part.program, part.runtime, diags);

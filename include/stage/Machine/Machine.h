@@ -25,6 +25,7 @@
 #define STAGE_MACHINE_MACHINE_H
 
 #include "stage/Machine/GroupPlace.h"
+#include "stage/Machine/Runtime.h"
 #include "stage/Machine/Ticks.h"
 #include "stage/Machine/Traffic.h"
 #include "stage/Machine/Work.h"
@@ -58,6 +59,7 @@ struct MachineLevel {
   };
   std::vector<Measured> collectives;
   Rational collectiveEfficiency = {1, 1}; ///< The part of the tables' speed that is reached in a run.
+  Rate exchangeRate;                      ///< Of an all_to_all of the software's own; 0: as of other collectives.
   std::vector<CollectiveKind> inSwitch;   ///< What switches compute.
   Rational inSwitchGain = {1, 1};         ///< How many times faster that is.
   int64_t used = 0;                       ///< Ranks of a block that jobs fill; 0: not said (Machine::usedBy).
@@ -67,6 +69,7 @@ struct MachineLevel {
 struct OpRatio {
   std::optional<Rational> share; ///< The part of the roof that is reached, where there is no table.
   std::shared_ptr<const Grid> table;
+  bool isSaid() const { return share || table; }
 };
 
 /// What ops on operands of one type reach.
@@ -75,8 +78,18 @@ struct TypeRates {
   OpRatio contraction; ///< Table: time over roof by m, n, k.
   OpRatio attention;   ///< Table: time over roof by head size, sequence, heads.
   std::optional<Rational> sustained;
+  OpRatio blockContraction; ///< Of operands with a scale for each block, where a machine tells them apart.
+  std::optional<Rational> blockSustained;
   std::optional<Rational> small;   ///< The part of `flops` that products of few rows reach.
   std::optional<Ticks> smallFloor; ///< What each of these takes besides FLOPs and bytes.
+
+  const OpRatio &getContraction(const Work &work) const {
+    return work.isBlockScaled && blockContraction.isSaid() ? blockContraction : contraction;
+  }
+  Rational getSustained(const Work &work) const {
+    const std::optional<Rational> &part = work.isBlockScaled && blockContraction.isSaid() ? blockSustained : sustained;
+    return part.value_or(Rational{1, 1});
+  }
 };
 
 /// What products of training reach of the roof on devices that were measured: B200 0.46, H100 0.61, A100 0.76.
@@ -204,6 +217,8 @@ public:
   bool isInsideTables(const Work &work) const;
   /// Whether it is a product of whose type nothing is said but FLOPs.
   bool isAssumed(const Work &work) const;
+  /// This machine, where an all_to_all is the software's own, if the runtime says so.
+  Machine withExchange(const Runtime &runtime) const;
   /// This machine, where products of whose types it says nothing reach so much of their roof.
   Machine withContraction(const Rational &share) const;
   /// What it says, as far as a change of it changes times: rates first.

@@ -19,6 +19,7 @@
 #ifndef STAGE_MACHINE_RUNTIME_H
 #define STAGE_MACHINE_RUNTIME_H
 
+#include "stage/IR/algebra/Types.h"
 #include "stage/IR/graph/PathPattern.h"
 #include "stage/Machine/Ticks.h"
 #include "stage/Symbolic/Size.h"
@@ -39,6 +40,9 @@ struct KernelRule {
   Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
   Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
   Size host, backwardHost;               ///< For so long the device waits for the host.
+  std::optional<Rational> speed;         ///< Of the kernel, as a part of the speed that the machine says.
+  std::optional<DType> type;             ///< In which the kernel of a product multiplies.
+  bool allowsTF32 = false;               ///< That is f32, rounded for tensor cores.
 };
 
 struct Runtime {
@@ -59,6 +63,11 @@ struct Runtime {
   /// How fast the fused attention kernel is, as a part of the speed that the machine says: at 0.5 it takes twice as
   /// long.
   Rational attentionKernel = {1, 1};
+  /// The same of all kernels of ops.
+  Rational kernelSpeed = {1, 1};
+  /// The part of a link's rate that an all_to_all reaches inside of the outermost level, in place of what the machine
+  /// says: each software has kernels of its own for the exchange of experts' tokens. 0: not said.
+  Rational exchangeEfficiency;
   std::vector<KernelRule> kernels;
 
   /// `megatron_2 with launch = 5us`; `ideal` without a name.

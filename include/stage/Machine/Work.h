@@ -41,8 +41,9 @@ struct Work {
   bool isInside = false;    ///< Another task's kernel does all of it.
   Rational speed = {1, 1};  ///< Speed of the software's kernel, as a part of what the machine says.
 
-  DType type = DType::F32; ///< Element type of the multiplication; for quantized operands their stored type.
-  bool allowsTF32 = false; ///< Operands in f32 may be rounded for tensor cores, which software decides.
+  DType type = DType::F32;    ///< Element type of the multiplication; for quantized operands their stored type.
+  bool isBlockScaled = false; ///< Quantized operands have a scale for each block, not one for all elements.
+  bool allowsTF32 = false;    ///< Operands in f32 may be rounded for tensor cores, which software decides.
 
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;

@@ -7,10 +7,9 @@
 //   runtime fused extends eager { launch = 8us; }
 //   -D runtime=fused -D runtime.tax.collective=0.2
 //
-//   fused with tax.collective = 0.2     launch 8,000,000 ps, tax.collective 1/5, all other taxes 0, attention.kernel 1
+//   fused with tax.collective = 0.2     launch 8,000,000 ps, tax.collective 1/5, all other taxes 0, both speeds 1
 //
-// All values have been checked: a launch takes 0 to 1 s, taxes are 0 to 1, the attention kernel is above 0 and at
-// most 2.
+// All values have been checked: a launch takes 0 to 1 s, taxes are 0 to 1, speeds are above 0 and at most 2.
 //
 // Limits: nothing is priced here. stage/Machine/Runtime.h says what the values mean.
 //
@@ -38,6 +37,8 @@ struct BoundKernels {
   Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
   Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
   Size host, backwardHost;               ///< For so long the device waits for the host.
+  std::optional<Rational> speed;         ///< Of the kernel, as a part of the speed that the machine says.
+  StringRef type;                        ///< In which the kernel of a product multiplies, as in `flops.T`.
 };
 
 struct BoundRuntime {
@@ -46,7 +47,8 @@ struct BoundRuntime {
   SMRange range;                    ///< Where it was asked for.
   int64_t launch = 0;               ///< Picoseconds of a kernel.
   Rational taxOfCollectives, taxOfSends, taxOfCopies, taxOfCommunication;
-  Rational attentionKernel = {1, 1};
+  Rational attentionKernel = {1, 1}, kernelSpeed = {1, 1};
+  Rational exchangeEfficiency;       ///< 0: not said.
   std::vector<BoundKernels> kernels; ///< The last base first: of several for one op the last one counts.
 
   /// `megatron_2 with launch = 5us`.

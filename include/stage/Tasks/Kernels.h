@@ -34,9 +34,12 @@ namespace stage {
 
 /// What software does for an op. Null sizes: what the op says, or none.
 struct OpKernel {
-  Size bytes, besideBytes; ///< As Work has them.
-  Size host;               ///< Picoseconds.
-  bool isInside = false;   ///< Of another op's kernel.
+  Size bytes, besideBytes;   ///< As Work has them.
+  Size host;                 ///< Picoseconds.
+  Rational speed = {1, 1};   ///< As a part of the speed that the machine says.
+  std::optional<DType> type; ///< As Work has it, for products.
+  bool allowsTF32 = false;
+  bool isInside = false; ///< Of another op's kernel.
 };
 
 class Kernels {
@@ -49,12 +52,13 @@ public:
     auto known = kernels.find(&op);
     return known == kernels.end() ? nullptr : &known->second;
   }
-  Rational getAttentionSpeed() const { return attentionSpeed; }
+  /// Of an op's kernel, as a part of the speed that the machine says.
+  Rational getSpeed(const Op &op, bool isAttention) const;
 
 private:
   friend class KernelFinder;
   llvm::DenseMap<const Op *, OpKernel> kernels;
-  Rational attentionSpeed = {1, 1};
+  Rational speed = {1, 1}, attentionSpeed = {1, 1};
 };
 
 /// Says which rules of a runtime speak of no op of a program, and which name ops on both sides of communication, where

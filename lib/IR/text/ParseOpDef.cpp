@@ -323,6 +323,7 @@ bool TextParser::parseRouting(OpDef &def) {
     return fail("an operand that has the indices on the left, and no other that a result lacks");
   advance();
   routing.operand = operand->second;
+  routing.isOnce = consume("once");
   def.routing = std::move(routing);
   return true;
 }

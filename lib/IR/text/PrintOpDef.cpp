@@ -196,7 +196,7 @@ static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &f
     os << "  routes ";
     llvm::interleaveComma(def.routing->tokens, os, [&](unsigned index) { os << name(index); });
     os << " -> " << name(def.routing->target) << ", " << name(def.routing->slot) << " by "
-       << def.operands[def.routing->operand].name << ";\n";
+       << def.operands[def.routing->operand].name << (def.routing->isOnce ? " once" : "") << ";\n";
   }
   if (def.declaredClass)
     os << "  class = " << getName(*def.declaredClass) << ";\n";

@@ -32,6 +32,9 @@
 //      microbatch, or go to the host, all of it is wanted at once.
 //   2. What else needs all that was gathered gets it from a join of the blocks, so that it is gathered once.
 //   3. Products whose sum is scattered, as the input gradients of separate projections, make their parts in one step.
+//   4. If gradients of products over these axes stay together as well (rule 6 overlap gradients over tp), the two
+//      collectives that such a pair hides are no rings: a weight's gradient takes all that was gathered, beside the
+//      input's, whose sum is scattered beside the weight's (ProductOrder.cpp). Transformer Engine does both.
 //
 // Who sends what is what the collectives would send: each rank n-1 blocks, or as many parts of a sum.
 //
@@ -61,6 +64,8 @@ public:
     for (const Rule &rule : graph.rules) {
       if (rule.kind == RuleKind::OverlapProducts && graph.mesh.getGroupSize(toSet(rule.axes)) > 1)
         rules.push_back(&rule);
+      if (rule.kind == RuleKind::OverlapGradients)
+        ordered |= toSet(rule.axes);
       reducesPerMicrobatch |= rule.kind == RuleKind::PartitionGradients || rule.kind == RuleKind::PartitionParameters ||
                               rule.kind == RuleKind::OffloadParameters || // to the host
                               (rule.kind == RuleKind::ReduceGradients && rule.perMicrobatch);
@@ -113,8 +118,16 @@ private:
     bool isOne =
         (op.kind == OpKind::AllGather || op.kind == OpKind::ReduceScatter) && !op.flat && op.getNumOperands() == 1;
     auto rule = llvm::find_if(rules, [&](const Rule *rule) { return !(toSet(op.axes) & ~toSet(rule->axes)); });
-    return !isOne || op.reduce != ReduceKind::Sum || rule == rules.end() ? nullptr : *rule;
+    return !isOne || op.reduce != ReduceKind::Sum || rule == rules.end() || isBesideGradient(op) ? nullptr : *rule;
   }
+
+  /// A sum of gradients that is hidden behind a weight's gradient.
+  bool isBesideGradient(const Op &op) const {
+    return op.kind == OpKind::ReduceScatter && hasOrder(op) && isBackward(op.getBlock()->getPhase()) &&
+           !op.isRecomputed;
+  }
+  /// Whether gradients of products stay together for the sake of such a collective.
+  bool hasOrder(const Op &op) const { return !(toSet(op.axes) & ~ordered); }
 
   //===--- order ------------------------------------------------------------===//
 
@@ -275,7 +288,7 @@ private:
       return std::nullopt;
     // Rows of other ranks that are added up are those of this rank's columns; else all would have the same.
     Part part{&user, index, operand};
-    bool isAdded = (axes & ~getAxes(user, /*ofResult=*/true)) == 0 && !reducesPerMicrobatch &&
+    bool isAdded = (axes & ~getAxes(user, /*ofResult=*/true)) == 0 && !reducesPerMicrobatch && !hasOrder(gather) &&
                    getFusedAccumulation(graph, user.getResult());
     return isKept(part) || isAdded ? std::optional<Part>(part) : std::nullopt;
   }
@@ -453,6 +466,7 @@ private:
   DiagnosticEngine &diags;
   std::vector<const Rule *> rules;
   llvm::DenseSet<const Rule *> used;
+  AxisSet ordered = 0;               ///< Axes over which gradients of a product stay together.
   bool reducesPerMicrobatch = false; ///< Contributions to gradients leave in backward.
   llvm::DenseMap<const Op *, unsigned>
       numbers; ///< In the order of the program; what is inserted has that of where it is.

@@ -52,9 +52,12 @@ private:
     return llvm::any_of(op.getOperands(), [&](const Value *operand) { return inRun.contains(operand->getOp()); });
   }
   bool isReady(const Op &op) const {
-    return llvm::all_of(op.getOperands(), [&](const Value *operand) {
-      return !inRun.contains(operand->getOp()) || emitted.contains(operand->getOp());
-    });
+    auto isThere = [&](const Value *value) {
+      return !inRun.contains(value->getOp()) || emitted.contains(value->getOp());
+    };
+    return llvm::all_of(op.getOperands(), isThere) && llvm::all_of(op.after, [&](const OrderEdge &edge) {
+             return edge.iterations || edge.units || isThere(edge.value);
+           });
   }
 
   void emit(Op &op) {

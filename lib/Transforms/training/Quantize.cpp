@@ -410,7 +410,7 @@ private:
       if (copy->type.quantization->type == wanted->type && !first)
         first = copy;
     }
-    if (!first && value.getOp() && isMove(*value.getOp()) && hasOnlyCopies(value)) {
+    if (!first && value.getOp() && isMove(*value.getOp()) && hasOnlyCopies(value) && !movesAsItIs(value)) {
       first = move(value, moved, rule);
       if (*first->type.quantization == *wanted)
         return first;
@@ -420,6 +420,12 @@ private:
         make(first ? "requantize" : "quantize", first ? *first : value, wanted, findPlace(value, block), user);
     copies[&value].push_back(made);
     return made;
+  }
+
+  /// A rule says of its source `as none`.
+  bool movesAsItIs(Value &value) {
+    auto known = ofResults.find(getMoved(value));
+    return known != ofResults.end() && !known->second;
   }
 
   /// A copy of what a reshard brings: a reshard of a copy.

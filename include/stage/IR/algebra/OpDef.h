@@ -127,6 +127,9 @@ struct Routing {
   unsigned operand = 0;                  ///< Of the op, not of its backward.
   /// Found by analyze(): the results stand at (x, c), else at tokens.
   bool toSlots = false;
+  /// Choices without a slot are further choices of a target that has the token already, or of one elsewhere: none is
+  /// dropped.
+  bool isOnce = false;
 
   /// The indices that follow from the others wherever an element of a result is, and those others.
   llvm::SmallVector<unsigned, 4> getRouted() const;
