@@ -74,9 +74,11 @@ private:
                             ", for kernels to be launched, so that the host decides; larger microbatches have longer "
                             "kernels, and -D runtime.launch=0us is for CUDA graphs");
     if (origin.launches && !isHostBound && step.time.step < leastStep)
-      add("short-step", "the step is shorter than 100 ms, and what the host does between kernels counts; measure it");
+      add("short-step", "the step takes " + formatMillis(step.time.step) + " ms, and below " + formatMillis(leastStep) +
+                            " ms all that the host does between kernels counts; measure it");
     if (isNearlyFull(report))
-      add("memory-full", "the peak takes " + formatPercent(int64_t(report.getLargestStage().peak.getTotal()), int64_t(step.capacity)) +
+      add("memory-full", "the peak takes " +
+                             formatPercent(int64_t(report.getLargestStage().peak.getTotal()), int64_t(step.capacity)) +
                              " % of memory: within 5 % of capacity allocation stalls are likely; try a smaller "
                              "microbatch, or more recomputation");
     if (origin.launches && counts(traits.besideExchange))

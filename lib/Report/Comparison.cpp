@@ -111,9 +111,9 @@ struct CommonTimes {
     auto perToken = [](const PlanTime &of, Ticks ticks) {
       return double(ticks) / double(of.step) / of.figures.tokensPerDevice;
     };
-    return &time == &other                                                                          ? "best"
+    return &time == &other                                                             ? "best"
            : perToken(time, time.range->first) <= perToken(other, other.range->second) ? "alike"
-                                                                                                    : "slower";
+                                                                                       : "slower";
   }
   const PlanTime *first = nullptr; ///< Null: no plan has a machine.
   bool areOfOne = true;            ///< Machine and runtime.

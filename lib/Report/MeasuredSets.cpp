@@ -89,8 +89,8 @@ const MeasuredSet *MeasuredSets::findNearest(const MeasuredKind &step) const {
   Candidates candidates(sets, step);
   for (StringRef machine : step.machines)
     for (StringRef runtime : step.runtimes)
-      if (const MeasuredSet *set = candidates.find(
-              [&](const MeasuredSet &set) { return set.machine == machine && set.runtime == runtime; }))
+      if (const MeasuredSet *set =
+              candidates.find([&](const MeasuredSet &set) { return set.machine == machine && set.runtime == runtime; }))
         return set;
   for (StringRef runtime : step.runtimes)
     if (const MeasuredSet *set = candidates.find([&](const MeasuredSet &set) { return set.runtime == runtime; }))

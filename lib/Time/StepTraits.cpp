@@ -28,8 +28,7 @@ public:
   Ticks getBesideExchange(const StageTime &stage) const {
     Ticks beside = 0;
     for (const CommunicationTime &each : stage.communication)
-      if (each.op && each.op->kind != OpKind::Permute &&
-          isOfExperts(each.op->getOperand(0)->type))
+      if (each.op && each.op->kind != OpKind::Permute && isOfExperts(each.op->getOperand(0)->type))
         beside += std::max<Ticks>(each.taken - each.exposed, 0);
     return beside;
   }

@@ -3,18 +3,20 @@
 // Problem: a time without its error is taken for exact, and one that no measurement is near for as good as any other.
 //
 //   step         1,406.501 ms, +-9.4 % (19 measured rows of pytorch on h100, dense; h200 extends h100)
-//   not covered  the peak takes 96.2 % of memory.capacity: allocators stall there; try a smaller microbatch
+//   not covered  the peak takes 96.20 % of memory: within 5 % of capacity allocation stalls are likely; ...
 //
 // Rules:
 //   A1  The error is the p90 of the nearest measured set (MeasuredSets.h). With an error of p the measured time is
 //       between step / (1 + p) and step / (1 - p), in nine of ten cases.
-//   A2  Steps of inference, on the ideal runtime, and on machines of whose products nobody says what they reach have no
-//       set: nothing like them was measured. The latter have a range (StepReport.h).
+//   A2  Steps of inference and steps on the ideal runtime have no set: nothing like them was measured. Nor have those
+//   on
+//       machines that were not measured and say nothing of products, which have a range instead (StepReport.h).
 //   A3  Reasons for which rows do not cover a step:
 //         host-bound        waits for launches take 5 % of the step or more
 //         short-step        the step is shorter than 100 ms: all that hosts do between kernels counts
 //         memory-full       less than 5 % of memory are left: allocators stall
-//         exchange-overlap  tokens are exchanged beside other work, for 5 % of the step or more, by a host that launches
+//         exchange-overlap  tokens are exchanged beside other work, for 5 % of the step or more, by a host that
+//         launches
 //                           each kernel
 //         local-experts     a rank has more than 16 experts, and waits for the host where tokens are routed
 //         more-ranks, other-type   than rows of the set have

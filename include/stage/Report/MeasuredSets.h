@@ -1,7 +1,7 @@
 //===- MeasuredSets.h - errors of predicted steps ---------------*- C++ -*-===//
 //
-// Problem: a time is worth as much as its error is known. `utils/score` compares predicted steps with measured ones; the
-// compiler reads what it found:
+// Problem: a time is worth as much as its error is known. `utils/score` compares predicted steps with measured ones;
+// the compiler reads what it found:
 //
 //   machine,runtime,kind,type,rows,ranks,bias,p90          stdlib/tables/measured.csv
 //   a100,megatron_2,dense,bf16,28,512,0.0,10.7             28 measured rows on up to 512 ranks; of nine in ten of them

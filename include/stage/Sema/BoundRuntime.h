@@ -44,8 +44,8 @@ struct BoundRuntime {
   std::string name;
   std::vector<std::string> libraryNames; ///< Of it and what it extends, as far as the library declares these.
   std::vector<std::string> changes;      ///< By the command line: `launch = 5us`.
-  SMRange range;                    ///< Where it was asked for.
-  int64_t launch = 0;               ///< Picoseconds of a kernel.
+  SMRange range;                         ///< Where it was asked for.
+  int64_t launch = 0;                    ///< Picoseconds of a kernel.
   Rational taxOfCollectives, taxOfSends, taxOfCopies, taxOfCommunication;
   Rational attentionKernel = {1, 1};
   std::vector<BoundKernels> kernels; ///< The last base first: of several for one op the last one counts.

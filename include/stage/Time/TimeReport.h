@@ -54,7 +54,7 @@ struct StageTime {
   unsigned stage = 0;
   int64_t rank = 0; ///< The lowest of them, counted over all parts.
   Ticks accounts[numTimeAccounts] = {};
-  Ticks launch = 0; ///< Of the host's account: for kernels to be launched.
+  Ticks launch = 0;                             ///< Of the host's account: for kernels to be launched.
   std::vector<CommunicationTime> communication; ///< In the order of first use.
   Ticks get(TimeAccount account) const { return accounts[unsigned(account)]; }
   Ticks getCompute() const {
@@ -81,7 +81,7 @@ struct TimeReport {
   std::vector<PathLink> path; ///< The longest first; all together take the step.
   __int128 busy = 0;          ///< Of all ranks together.
   StepTraits traits;
-  uint64_t numPlaced = 0;     ///< Units that were placed in time, or tasks, where these are placed one by one.
+  uint64_t numPlaced = 0; ///< Units that were placed in time, or tasks, where these are placed one by one.
 };
 
 /// The time of a step of a program, or of the parts of a workload. The machine must be a declared one. Nothing after a
