@@ -155,6 +155,29 @@ static std::optional<Machine> makeMachine(const Compilation &c) {
   return machine.usedBy(c.ranksOfPools);
 }
 
+/// Whether times depend on an entry, `rail.rate = 25GB/s`, that the command line changes.
+static bool changesTimes(llvm::StringRef change) {
+  static constexpr llvm::StringLiteral others[] = {"memory.capacity", "host.capacity", "host.ranks", "power.", "price"};
+  return llvm::none_of(others, [&](llvm::StringRef entry) { return change.startswith(entry); });
+}
+
+static StepOrigin findOrigin(const sema::BoundJob &job) {
+  StepOrigin origin;
+  origin.machine = job.machine->name;
+  origin.machines = job.machine->libraryNames;
+  for (const std::string &change : job.machine->changes)
+    if (changesTimes(change))
+      origin.changes.push_back("machine." + change);
+  if (!job.runtime)
+    return origin;
+  origin.runtime = job.runtime->name;
+  origin.runtimes = job.runtime->libraryNames;
+  for (const std::string &change : job.runtime->changes)
+    origin.changes.push_back("runtime." + change);
+  origin.launches = job.runtime->launch > 0;
+  return origin;
+}
+
 std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   std::optional<Machine> machine = makeMachine(c);
   if (!machine)
@@ -209,6 +232,7 @@ std::optional<Report> stage::makeReport(Compilation &c) {
     report.step = makeStepReport(c);
     if (!report.step)
       return std::nullopt;
+    report.step->accuracy = findAccuracy(report, findOrigin(*c.job), c.session.getMeasured());
   }
   return report;
 }

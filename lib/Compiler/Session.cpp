@@ -14,8 +14,11 @@
 #include "stage/AST/AST.h"
 #include "stage/IRGen/ModelCache.h"
 #include "stage/Sema/Program.h"
+#include "stage/Support/Files.h"
 #include "stage/Transforms/Passes.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include <deque>
 #include <mutex>
 #include <system_error>
@@ -47,6 +50,7 @@ Session::Session(Session &loaded) : Session(loaded.options) {
   for (unsigned id = 1; id <= loaded.sources.getNumBuffers(); ++id)
     sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*loaded.sources.getMemoryBuffer(id)), SMLoc());
   files = std::make_unique<sema::Program>(*loaded.files, *ast, diags);
+  measured = loaded.measured;
 }
 
 Session::~Session() = default;
@@ -66,10 +70,24 @@ bool Session::load(llvm::function_ref<bool(sema::Program &)> read) {
   auto program = std::make_unique<sema::Program>(
       *ast, diags, sema::ProgramOptions{options.stdlibDir, options.includeDirs, options.libraries, options.cache});
   // Every name is known before anything is evaluated.
-  if (!read(*program) || diags.hasErrors() || !sema::checkNames(*program))
+  if (!read(*program) || diags.hasErrors() || !sema::checkNames(*program) || !readMeasured())
     return false;
   files = std::move(program);
   return true;
+}
+
+/// A library without the table is one of which nothing was measured. False after a report.
+bool Session::readMeasured() {
+  if (options.stdlibDir.empty())
+    return true;
+  llvm::SmallString<128> path(options.stdlibDir);
+  llvm::sys::path::append(path, "tables", "measured.csv");
+  std::string error;
+  auto buffer = llvm::sys::fs::exists(path) ? readFile(path, error) : nullptr;
+  if (!buffer)
+    return true;
+  measured = MeasuredSets::read(std::move(buffer), diags);
+  return measured != nullptr;
 }
 
 std::vector<std::string> Session::listJobs() const {

@@ -11,6 +11,10 @@ static std::optional<PlanTime> summarizeTime(const Report &report) {
     return std::nullopt;
   const StepReport &step = *report.step;
   PlanTime time{step.time.machine, step.time.runtime, step.time.insideTables, step.time.step, getFigures(report)};
+  time.set = step.accuracy.set;
+  time.range = step.accuracy.range;
+  for (const DomainReason &reason : step.accuracy.reasons)
+    time.notCovered += (time.notCovered.empty() ? "" : " ") + reason.code.str();
   time.areSamples = step.areSamples;
   time.hasPeak = step.petaFlop > 0;
   time.fits = fitsMemory(report);
@@ -91,11 +95,37 @@ struct CommonTimes {
       first = first ? first : &time;
       areOfOne &= time.machine == first->machine && time.runtime == first->runtime;
       (time.areSamples ? haveSamples : haveTokens) = true;
+      haveErrors |= time.set.has_value();
+      areCovered &= time.notCovered.empty();
+      const PlanTime *&known = best[time.areSamples];
+      if (canBeBest(time) && (!known || known->figures.tokensPerDevice < time.figures.tokensPerDevice))
+        known = &time;
     }
+  }
+  /// `best`, `alike`, `slower`; empty: its error is not known, or it does not fit.
+  llvm::StringRef compareWithBest(const PlanTime &time) const {
+    if (!canBeBest(time))
+      return "";
+    const PlanTime &other = *best[time.areSamples];
+    // What a device takes for a token, where all goes well for this plan and badly for the best one.
+    auto perToken = [](const PlanTime &of, Ticks ticks) {
+      return double(ticks) / double(of.step) / of.figures.tokensPerDevice;
+    };
+    return &time == &other                                                             ? "best"
+           : perToken(time, time.range->first) <= perToken(other, other.range->second) ? "alike"
+                                                                                       : "slower";
   }
   const PlanTime *first = nullptr; ///< Null: no plan has a machine.
   bool areOfOne = true;            ///< Machine and runtime.
   bool haveTokens = false, haveSamples = false;
+  bool haveErrors = false; ///< The error of some plan is known.
+  bool areCovered = true;  ///< By measured rows, as far as their errors are known.
+
+private:
+  static bool canBeBest(const PlanTime &time) {
+    return time.range && time.fits.value_or(true) && time.figures.tokensPerDevice > 0;
+  }
+  const PlanTime *best[2] = {}; ///< Of those with tokens, and of those with samples.
 };
 } // namespace
 
@@ -112,6 +142,10 @@ static Records listTime(const Comparison &comparison, const ComparedPlan &plan, 
     records.push_back({"", title.str(), Record::Digits{std::move(text)}});
   };
   add("step ms", formatMillis(time.step));
+  if (common.haveErrors) {
+    add("+- %", time.set ? formatError(*time.set) : "");
+    records.push_back({"", "against best", common.compareWithBest(time).str()});
+  }
   for (auto [isThere, areSamples] : {std::pair(common.haveTokens, false), std::pair(common.haveSamples, true)})
     if (isThere)
       add(areSamples ? "samples/s/device" : "tokens/s/device",
@@ -122,6 +156,7 @@ static Records listTime(const Comparison &comparison, const ComparedPlan &plan, 
   records.push_back({"", "peak memory", plan.costs->peak, formatBytes});
   records.insert(records.end(), {{"", "fits", describeFits(time)},
                                  {"", "in tables", time.insideTables ? "all ops" : "not all"},
+                                 {"", common.areCovered ? "" : "not covered", time.notCovered},
                                  {"", common.areOfOne ? "" : "machine, runtime", time.machine + ", " + time.runtime}});
   return records;
 }
@@ -139,6 +174,11 @@ static Records listExactTime(const PlanTime *time, const CommonTimes &common) {
   add("runtime", own.runtime);
   add("inside_tables", describe(own.insideTables));
   add("step_seconds", formatSeconds(own.step));
+  add("least_step_seconds", own.range ? formatSeconds(own.range->first) : "");
+  add("most_step_seconds", own.range ? formatSeconds(own.range->second) : "");
+  add("error_p90", own.set ? formatDouble(own.set->p90.toDouble() / 100, 6) : "");
+  add("against_best", common.compareWithBest(own).str());
+  add("not_covered", own.notCovered);
   for (auto [isThere, areSamples] : {std::pair(common.haveTokens, false), std::pair(common.haveSamples, true)})
     if (isThere)
       add(areSamples ? "samples_per_second_per_device" : "tokens_per_second_per_device",
@@ -168,7 +208,7 @@ static Records listPlan(const Comparison &comparison, const ComparedPlan &plan, 
     records.push_back({"bytes_" + group, "bytes " + group, getTraffic(costs, group), formatBytes});
   records.push_back({"peak_bytes", "peak memory", costs.peak, formatBytes});
   if (common.first)
-    llvm::append_range(records, listExactTime(costs.time ? &*costs.time : nullptr, common));
+    llvm::append_range(records, listExactTime(plan.costs && plan.costs->time ? &*plan.costs->time : nullptr, common));
   records.push_back({"refused_because", "", plan.refusal});
   return records;
 }
@@ -188,6 +228,10 @@ static void printTimes(llvm::raw_ostream &os, const Comparison &comparison, cons
     os << " on " << common.first->machine << ", runtime " << common.first->runtime;
   os << '\n';
   printTable(os, rows, 2, Table::Right);
+  if (llvm::any_of(comparison.plans, [&](const ComparedPlan &plan) {
+        return plan.costs && plan.costs->time && common.compareWithBest(*plan.costs->time) == "alike";
+      }))
+    os << "alike: by the errors of both it may be as fast as the best plan, so that measuring decides\n";
 }
 
 void stage::print(llvm::raw_ostream &os, const Comparison &comparison) {

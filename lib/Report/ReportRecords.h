@@ -32,6 +32,8 @@ std::string describeStages(unsigned first, unsigned last);
 /// What a step takes, where the job has a machine.
 void printTime(llvm::raw_ostream &os, const Report &report);
 void writeTime(llvm::json::OStream &json, const Report &report);
+/// How far its time may be off.
+void writeAccuracy(llvm::json::OStream &json, const Accuracy &accuracy);
 /// `0.096073`.
 std::string formatDouble(double value, int digits);
 /// Exactly, in seconds: `0.001406501444`.

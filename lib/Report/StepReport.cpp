@@ -207,13 +207,24 @@ static std::string describeRange(const StepReport &step) {
          formatDouble(leastContraction.toDouble(), 2) + " of the roof)";
 }
 
+/// From the least to the most that a step may take, by products of unknown efficiency and by the error of a set.
+static std::optional<std::pair<Ticks, Ticks>> getRange(const StepReport &step) {
+  const auto &products = step.range, &measured = step.accuracy.range;
+  if (!products || !measured)
+    return products ? products : measured;
+  return std::pair(std::min(products->first, measured->first), std::max(products->second, measured->second));
+}
+
 static void printHead(llvm::raw_ostream &os, const Report &report) {
   const StepReport &step = *report.step;
   const TimeReport &time = step.time;
   StepFigures figures = getFigures(report);
   os << "\ntime of a step on " << time.machine << ", runtime " << time.runtime << '\n';
   Table table({{"", Table::Left}, {"", Table::Left}}, 2);
-  table.addRow({"step", formatMillis(time.step) + " ms" + describeRange(step)});
+  table.addRow({"step", formatMillis(time.step) + " ms" + describeRange(step) +
+                            (step.accuracy.set ? ", " + describeError(step.accuracy) : "")});
+  if (!step.accuracy.set && !step.range)
+    table.addRow({"error", "unknown: " + step.accuracy.unknown});
   table.addRow(
       {step.areSamples ? "samples/s" : "tokens/s",
        formatPerSecond(figures.tokensPerSecond) + ", " + formatPerSecond(figures.tokensPerDevice) + " per device"});
@@ -227,9 +238,9 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.addRow({"exposed", formatMillis(figures.exposed) + " ms of communication, mean of the stages"});
   table.addRow({"tables", describeTables(time)});
   if (std::optional<bool> fits = fitsMemory(report))
-    table.addRow(
-        {"memory", (*fits ? "fits into " : "does not fit into ") + formatBytes(step.capacity) +
-                       (isNearlyFull(report) ? "; within 5 % of capacity: allocation stalls are likely" : "")});
+    table.addRow({"memory", (*fits ? "fits into " : "does not fit into ") + formatBytes(step.capacity)});
+  for (const DomainReason &reason : step.accuracy.reasons)
+    table.addRow({&reason == &step.accuracy.reasons.front() ? "not covered" : "", reason.text});
   if (figures.joules)
     table.addRow({"energy", formatCost(step, *figures.joules, "J")});
   if (figures.dollars)
@@ -317,9 +328,9 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
     json.attribute("runtime", time.runtime);
     json.attribute("inside_tables", time.insideTables);
     Records head = {{"step_seconds", "", toSeconds(time.step)}};
-    if (step.range)
-      head.insert(head.end(), {{"least_step_seconds", "", toSeconds(step.range->first)},
-                               {"most_step_seconds", "", toSeconds(step.range->second)}});
+    if (std::optional<std::pair<Ticks, Ticks>> range = getRange(step))
+      head.insert(head.end(), {{"least_step_seconds", "", toSeconds(range->first)},
+                               {"most_step_seconds", "", toSeconds(range->second)}});
     std::string what = step.areSamples ? "samples" : "tokens";
     head.insert(head.end(), {{what, "", step.tokens},
                              {what + "_per_second", "", digits(figures.tokensPerSecond, 3)},
@@ -335,6 +346,7 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
                     {{name, "", digits(*amount, 6)},
                      {std::string(name) + "_per_million_" + what, "", digits(perMillion(step, *amount), 6)}});
     writeMembers(json, head);
+    writeAccuracy(json, step.accuracy);
     std::vector<std::vector<WaitRow>> waits = listWaits(time);
     json.attributeArray("stages", [&] {
       for (size_t i = 0; i < time.stages.size(); ++i)

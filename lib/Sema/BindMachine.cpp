@@ -33,6 +33,7 @@ public:
                 EntryOverride override, const Environment &env)
       : evaluator(evaluator), program(program), decl(decl), override(override), env(env), diags(program.getDiags()) {
     machine.name = decl.name.name.str();
+    machine.libraryNames = listLibraryNames(program, decl);
     machine.range = range;
   }
 

@@ -66,6 +66,7 @@ std::optional<BoundRuntime> stage::sema::bindRuntime(Evaluator &evaluator, const
         entries[entry->name.name.str()] = {entry->value, &program.getFile(*link)};
   BoundRuntime runtime;
   runtime.name = decl.name.name.str();
+  runtime.libraryNames = listLibraryNames(program, decl);
   runtime.range = range;
   runtime.changes = replaceEntries(entries, listRuntimeEntries(), override);
   bool ok = true;

@@ -59,6 +59,15 @@ template <typename Decl> llvm::SmallVector<const Decl *, 4> getChain(const Progr
   return chain;
 }
 
+/// Of these the names that the standard library declares, the nearest first.
+template <typename Decl> std::vector<std::string> listLibraryNames(const Program &program, const Decl &decl) {
+  std::vector<std::string> names;
+  for (const Decl *link = &decl; link; link = getBase(program, *link))
+    if (program.isOfLibrary(*link))
+      names.push_back(link->name.name.str());
+  return names;
+}
+
 } // namespace stage::sema
 
 #endif // STAGE_LIB_SEMA_EXTENDS_H

@@ -295,6 +295,10 @@ bool Program::suggestImport(DiagnosticBuilder &error, StringRef name) const {
 
 const ast::File &Program::getFile(const ast::Decl &decl) const { return *fileOf.lookup(&decl); }
 
+bool Program::isOfLibrary(const ast::Decl &decl) const {
+  return !options.stdlibDir.empty() && llvm::sys::path::parent_path(getFile(decl).path) == options.stdlibDir;
+}
+
 std::vector<Candidate> Program::getVisibleNames(const ast::File &from) const {
   llvm::StringMap<SMLoc> names;
   auto add = [&](const ast::Decl *decl) { names.try_emplace(decl->name.name, decl->name.loc()); };

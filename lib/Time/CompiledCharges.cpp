@@ -158,7 +158,10 @@ void CompiledWalk::place(ClassClock &clock, unsigned number, const UnitRun &run,
   for (const AccountEntry &entry : run.entries)
     switch (entry.kind) {
     case Kind::Compute:
-      clock.accounts.get(TimeAccount(entry.number)) += entry.ticks;
+      if (TimeAccount account = TimeAccount(entry.number); account == TimeAccount::Host)
+        clock.accounts.launch(entry.ticks);
+      else
+        clock.accounts.get(account) += entry.ticks;
       break;
     case Kind::Row: {
       CommunicationTime &row = clock.accounts.getRow(*clock.accounts.findRow(clock.compiler.getFacts(entry.number)));

@@ -81,7 +81,7 @@ void TimeAccounts::chargeAll(uint64_t numTasks, Ticks step, llvm::function_ref<v
       continue;
     if (run.begin > free)
       wait(run.cause, free, run.begin);
-    get(TimeAccount::Host) += run.more.launch;
+    launch(run.more.launch);
     get(TimeAccount::Overlap) += run.more.beside;
     charge(facts, run.end - run.begin - run.more.launch - run.more.beside);
     free = run.end;

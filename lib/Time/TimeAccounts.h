@@ -21,6 +21,11 @@ public:
       : runs(runs), number(classNumber), waits(std::move(waits)) {}
 
   Ticks &get(TimeAccount account) { return time.accounts[unsigned(account)]; }
+  /// A kernel is launched so much later than the device could begin it.
+  void launch(Ticks ticks) {
+    get(TimeAccount::Host) += ticks;
+    time.launch += ticks;
+  }
   /// Of compute on the device that is no wait.
   static TimeAccount getAccount(const TaskFacts &facts);
   /// The number of the row of a collective, of a permute's receive or send, or of a message, which is new if no task

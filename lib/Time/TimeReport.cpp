@@ -170,7 +170,10 @@ static std::optional<TimeReport> find(llvm::ArrayRef<TimedPart> asked, bool byTa
     outcome = walkUnits(parts.front(), diags, report);
   bool isDone = outcome == CompiledWalk::Outcome::Done ||
                 (outcome == CompiledWalk::Outcome::Unsupported && walkTasks(parts, diags, report));
-  return isDone ? std::optional(std::move(report)) : std::nullopt;
+  if (!isDone)
+    return std::nullopt;
+  report.traits = findTraits(parts, report.stages);
+  return report;
 }
 
 static std::vector<TimedPart> listParts(llvm::ArrayRef<const Program *> programs, const Machine &machine,

@@ -27,6 +27,7 @@
 
 #include "stage/Compiler/Plan.h"
 #include "stage/Compiler/Result.h"
+#include "stage/Report/MeasuredSets.h"
 #include "stage/Support/FileCache.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -77,18 +78,22 @@ public:
   DiagnosticEngine &getDiags() { return diags; }
   SizeContext &getSizes() { return sizes; }
   ModelCache &getModels() { return *models; }
+  /// With which steps are compared; null: the library has none.
+  const MeasuredSets *getMeasured() const { return measured.get(); }
   ast::ASTContext &getContext() { return *ast; }
 
 private:
   /// Shares the files of another session, which must have been loaded and outlive this one.
   explicit Session(Session &loaded);
   bool load(llvm::function_ref<bool(sema::Program &)> read);
+  bool readMeasured();
 
   SessionOptions options;
   llvm::SourceMgr sources;
   DiagnosticEngine diags;
   std::unique_ptr<ast::ASTContext> ast;
   std::unique_ptr<sema::Program> files; ///< Null until they are loaded and their names checked.
+  std::shared_ptr<const MeasuredSets> measured;
   SizeContext sizes;
   std::unique_ptr<ModelCache> models;
 };

@@ -10,8 +10,14 @@
 // column of these:
 //
 //   time of a step on h100 (bf16), runtime ideal
-//   job       tp    step ms  tokens/s/device  MFU %  bubble %  exposed ms  peak memory  fits  in tables
-//   pretrain   8  1,406.501           11,649   60.6       9.6      31.020    12.84 GiB  yes   all ops
+//   job       tp    step ms  +- %  against best  tokens/s/device  MFU %  bubble %  exposed ms  peak memory  ...
+//   pretrain   8  1,406.501   9.4  best                   11,649   60.6       9.6      31.020    12.84 GiB
+//   pretrain   4  1,512.022   9.4  alike                  10,836   56.4       9.6      99.870    14.02 GiB
+//   pretrain   2  1,906.741   9.4  slower                  8,593   44.7       9.6     410.116    18.92 GiB
+//
+// Errors are those of stage/Report/Accuracy.h. The best plan is the one with most tokens per second and device that
+// fits into memory. A plan whose time of a token may be no longer than that of the best one, by the errors of both, is
+// alike: measurements do not tell the two apart.
 //
 // What a plan costs is kept apart from its program, so that only one program is there at a time.
 //
@@ -29,8 +35,11 @@ struct PlanTime {
   bool insideTables = false;
   Ticks step = 0;
   StepFigures figures;
-  bool areSamples = false; ///< And not tokens.
-  bool hasPeak = false;    ///< Of FLOPs, so that figures have an MFU.
+  std::optional<MeasuredSet> set;               ///< By which its error is known.
+  std::string notCovered;                       ///< Codes of what measured rows do not cover.
+  std::optional<std::pair<Ticks, Ticks>> range; ///< Of the measured time, by this error.
+  bool areSamples = false;                      ///< And not tokens.
+  bool hasPeak = false;                         ///< Of FLOPs, so that figures have an MFU.
   std::optional<bool> fits;
   bool isNearlyFull = false;
 };

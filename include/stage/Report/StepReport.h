@@ -22,6 +22,7 @@
 #ifndef STAGE_REPORT_STEPREPORT_H
 #define STAGE_REPORT_STEPREPORT_H
 
+#include "stage/Report/Accuracy.h"
 #include "stage/Time/Sensitivities.h"
 
 namespace stage {
@@ -39,6 +40,7 @@ struct StepReport {
   __int128 capacity = 0;                        ///< Bytes of a rank's memory; 0: the machine does not say.
   std::optional<Rational> powerBusy, powerIdle; ///< Watts of a rank.
   std::optional<Rational> price;                ///< Dollars per second of a rank.
+  Accuracy accuracy;
   // Of one plan, for which there is more time than for each of many.
   std::optional<std::pair<Ticks, Ticks>> range; ///< Of the step, where no table and no number says what products reach.
   std::optional<Sensitivities> sensitivities;

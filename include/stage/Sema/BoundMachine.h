@@ -58,9 +58,10 @@ struct BoundLevel {
 
 struct BoundMachine {
   std::string name;
-  std::vector<std::string> changes; ///< By the command line: `memory.rate = 4TB/s`.
-  SMRange range;                    ///< Where it was asked for.
-  ByName<Rate> flops;               ///< Per second.
+  std::vector<std::string> libraryNames; ///< Of it and what it extends, as far as the library declares these.
+  std::vector<std::string> changes;      ///< By the command line: `memory.rate = 4TB/s`.
+  SMRange range;                         ///< Where it was asked for.
+  ByName<Rate> flops;                    ///< Per second.
   ByName<BoundRatio> contraction, attention;
   ByName<Rational> sustained;
   ByName<Rational> small;               ///< The part of FLOP/s that products of few rows reach.

@@ -43,9 +43,10 @@ struct BoundKernels {
 
 struct BoundRuntime {
   std::string name;
-  std::vector<std::string> changes; ///< By the command line: `launch = 5us`.
-  SMRange range;                    ///< Where it was asked for.
-  int64_t launch = 0;               ///< Picoseconds of a kernel.
+  std::vector<std::string> libraryNames; ///< Of it and what it extends, as far as the library declares these.
+  std::vector<std::string> changes;      ///< By the command line: `launch = 5us`.
+  SMRange range;                         ///< Where it was asked for.
+  int64_t launch = 0;                    ///< Picoseconds of a kernel.
   Rational taxOfCollectives, taxOfSends, taxOfCopies, taxOfCommunication;
   Rational attentionKernel = {1, 1}, kernelSpeed = {1, 1};
   Rational exchangeEfficiency;       ///< 0: not said.

@@ -71,6 +71,8 @@ public:
   const ast::Decl *lookup(const ast::File &from, StringRef name) const;
   /// The file that declares.
   const ast::File &getFile(const ast::Decl &decl) const;
+  /// The standard library declares it.
+  bool isOfLibrary(const ast::Decl &decl) const;
   /// Every declaration of that name in sight, where it is ambiguous: two imports of everything bring different ones.
   llvm::SmallVector<const ast::Decl *, 2> lookupAll(const ast::File &from, StringRef name) const;
   /// Whether a declaration lists the name among the legal values of a parameter. Where it means nothing else it is a

@@ -31,6 +31,7 @@
 #include "stage/Machine/Machine.h"
 #include "stage/Machine/Runtime.h"
 #include "stage/Tasks/ClassTasks.h"
+#include "stage/Time/StepTraits.h"
 
 namespace stage {
 
@@ -53,6 +54,7 @@ struct StageTime {
   unsigned stage = 0;
   int64_t rank = 0; ///< The lowest of them, counted over all parts.
   Ticks accounts[numTimeAccounts] = {};
+  Ticks launch = 0;                             ///< Of the host's account: for kernels to be launched.
   std::vector<CommunicationTime> communication; ///< In the order of first use.
   Ticks get(TimeAccount account) const { return accounts[unsigned(account)]; }
   Ticks getCompute() const {
@@ -78,7 +80,8 @@ struct TimeReport {
   std::vector<StageTime> stages;
   std::vector<PathLink> path; ///< The longest first; all together take the step.
   __int128 busy = 0;          ///< Of all ranks together.
-  uint64_t numPlaced = 0;     ///< Units that were placed in time, or tasks, where these are placed one by one.
+  StepTraits traits;
+  uint64_t numPlaced = 0; ///< Units that were placed in time, or tasks, where these are placed one by one.
 };
 
 /// The time of a step of a program, or of the parts of a workload. The machine must be a declared one. Nothing after a
