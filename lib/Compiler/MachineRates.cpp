@@ -65,6 +65,10 @@ std::optional<MachineRates> stage::makeRates(const sema::BoundMachine &machine, 
     rates.types[findTypeIndex(name)].small = part;
   for (const auto &[name, floor] : machine.smallFloor)
     rates.types[findTypeIndex(name)].smallFloor = floor;
+  for (const auto &[name, part] : machine.experts)
+    rates.types[findTypeIndex(name)].experts = part;
+  rates.expertWeights = machine.expertWeights;
+  rates.expertFloor = machine.expertFloor;
   rates.smallWeights = machine.smallWeights;
   rates.cacheEfficiency = machine.cacheEfficiency;
   rates.cacheAttention = machine.cacheAttention;
@@ -72,6 +76,8 @@ std::optional<MachineRates> stage::makeRates(const sema::BoundMachine &machine, 
   rates.cacheFloor = machine.cacheFloor;
   if (machine.latentFloor)
     rates.latentFloor = machine.latentFloor->num;
+  if (machine.promptFloor)
+    rates.promptFloor = machine.promptFloor->num;
   rates.attentionBackward = machine.attentionBackward;
   rates.kernelLeast = machine.kernelLeast;
   rates.memory = machine.memoryRate;
@@ -138,6 +144,8 @@ static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
                      .backwardBytes = kernels.backwardBytes,
                      .besideBytes = kernels.besideBytes,
                      .backwardBesideBytes = kernels.backwardBesideBytes,
+                     .floor = kernels.floor,
+                     .backwardFloor = kernels.backwardFloor,
                      .host = kernels.host,
                      .backwardHost = kernels.backwardHost});
   return rules;
@@ -154,5 +162,6 @@ Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
           .taxOfCopies = runtime->taxOfCopies,
           .taxOfCommunication = runtime->taxOfCommunication,
           .attentionKernel = runtime->attentionKernel,
+          .attentionTile = runtime->attentionTile,
           .kernels = makeKernels(*runtime)};
 }

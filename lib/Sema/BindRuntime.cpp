@@ -24,15 +24,17 @@ using namespace stage::sema;
 /// False after a report.
 static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const NamedEntry &said, const Environment &env,
                       DiagnosticEngine &diags, BoundRuntime &runtime) {
-  std::optional<Dimension> dimension = entry.number ? std::nullopt : std::optional(Dimension::ofTime());
+  std::optional<Dimension> dimension = entry.number || entry.rows ? std::nullopt : std::optional(Dimension::ofTime());
   std::optional<EntryValue> value = evaluateEntry(evaluator, entry.name, said, dimension, env);
   if (!value)
     return false;
   std::optional<Rational> exact = value->exact;
-  int64_t most = entry.number && !entry.isTax ? 2 : 1;
-  bool isFactor = most == 2;
-  bool isGood = exact && exact->num >= isFactor && exact->compare(Rational::integer(most)) <= 0;
-  if (isGood && entry.number) {
+  bool isFactor = entry.number && !entry.isTax;
+  int64_t most = entry.rows ? maxTile : isFactor ? 2 : 1;
+  bool isGood = exact && exact->num >= (isFactor || entry.rows) && exact->compare(Rational::integer(most)) <= 0;
+  if (isGood && entry.rows) {
+    isGood = exact->isInteger();
+  } else if (isGood && entry.number) {
     isGood = exact->den < INT32_MAX; // a tick times it must stay exact
   } else if (isGood) {
     exact = exact->mul(Rational::integer(1'000'000'000'000));
@@ -40,6 +42,7 @@ static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const Nam
   }
   if (!isGood) {
     StringRef wanted = isFactor      ? "a number above 0 and at most 2, of at most nine decimals, such as 0.6"
+                       : entry.rows  ? "a whole number of rows from 1 to 1024, such as 64"
                        : entry.isTax ? "a number from 0 to 1, of at most nine decimals, such as 0.3"
                                      : "a time from 0 to 1s, such as 8us";
     diags.report(said.value->loc(), diag::RuntimeValueRange).range(said.value->range)
@@ -48,6 +51,8 @@ static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const Nam
   }
   if (entry.number)
     runtime.*entry.number = *exact;
+  else if (entry.rows)
+    runtime.*entry.rows = int64_t(exact->num);
   else
     runtime.launch = int64_t(exact->floor().num);
   return true;

@@ -10,7 +10,9 @@ struct RuntimeEntry {
   llvm::StringLiteral name;
   Rational BoundRuntime::*number = nullptr; ///< Null: a time, the launch.
   bool isTax = false;                       ///< From 0 to 1; another number is above 0 and at most 2.
+  int64_t BoundRuntime::*rows = nullptr;    ///< Instead: a whole number of rows.
 };
+constexpr int64_t maxTile = 1024;
 
 /// All may be left out.
 constexpr RuntimeEntry runtimeEntries[] = {
@@ -20,6 +22,7 @@ constexpr RuntimeEntry runtimeEntries[] = {
     {"tax.copy", &BoundRuntime::taxOfCopies, true},
     {"tax.communication", &BoundRuntime::taxOfCommunication, true},
     {"attention.kernel", &BoundRuntime::attentionKernel},
+    {"attention.tile", nullptr, false, &BoundRuntime::attentionTile},
 };
 
 /// What `at` says of kernels.
@@ -34,6 +37,8 @@ constexpr KernelEntry kernelEntries[] = {
     {"backward bytes", &BoundKernels::backwardBytes},
     {"beside bytes", &BoundKernels::besideBytes, false, true},
     {"backward beside bytes", &BoundKernels::backwardBesideBytes, false, true},
+    {"floor", &BoundKernels::floor, true},
+    {"backward floor", &BoundKernels::backwardFloor, true},
     {"host", &BoundKernels::host, true, true},
     {"backward host", &BoundKernels::backwardHost, true, true},
 };

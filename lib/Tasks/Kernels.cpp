@@ -18,6 +18,8 @@ static const Op &getNamed(const Op &op) { return isGradient(op) ? *op.origin : o
 static std::optional<OpClass> findClass(const Op &op) {
   if (op.kind == OpKind::Update)
     return OpClass::Optimizer;
+  if (op.kind == OpKind::Append)
+    return OpClass::Elementwise;
   if (op.kind != OpKind::Compute || op.def->isView)
     return std::nullopt;
   const OpDef &forward = op.def->vjpOf ? *op.def->vjpOf : *op.def;
@@ -28,8 +30,15 @@ static std::optional<OpClass> findClass(const Op &op) {
   return multiplies ? OpClass::Contraction : OpClass::Elementwise;
 }
 
+static bool isPrimitive(const Op &op) { return op.kind == OpKind::Update || op.kind == OpKind::Append; }
+
+/// As a pattern names it; empty for updates, which patterns do not name.
+static llvm::StringRef getPatternName(const Op &op) {
+  return op.kind == OpKind::Append ? "append" : op.def ? llvm::StringRef(op.def->name) : "";
+}
+
 static std::string describeNamed(const Op &op) {
-  std::string name = op.kind == OpKind::Update ? "update" : op.def->name;
+  std::string name = op.kind == OpKind::Update ? "update" : getPatternName(op).str();
   return op.scope.empty() ? name : op.scope + " " + name;
 }
 
@@ -72,10 +81,10 @@ public:
         found.push_back(number);
     };
     llvm::for_each(others, add);
-    if (const Op &named = getNamed(op); named.def) {
-      llvm::StringRef full = named.def->name, base = getBaseName(*named.def);
-      for (llvm::StringRef name : {full, base})
-        if (auto it = byName.find(name); it != byName.end() && (name.data() == full.data() || full != base))
+    if (llvm::StringRef full = getPatternName(getNamed(op)); !full.empty()) {
+      llvm::StringRef base = full.split('.').first;
+      for (unsigned i = 0; i < (full == base ? 1 : 2); ++i)
+        if (auto it = byName.find(i ? base : full); it != byName.end())
           llvm::for_each(it->second, add);
     }
     llvm::sort(found);
@@ -87,10 +96,11 @@ private:
   /// `at` names the op whose gradient it is, `fuse` the gradient.
   static bool matches(const KernelRule &rule, const Op &op) {
     const Op &named = getNamed(op);
-    if (!named.def)
+    llvm::StringRef name = getPatternName(named);
+    if (name.empty())
       return false;
     if (!rule.isFusion || !isGradient(op))
-      return rule.pattern->matchesOp(named.scope, named.def->name);
+      return rule.pattern->matchesOp(named.scope, name.str());
     std::string scope = (named.scope.empty() ? "" : named.scope + ".") + getBaseName(*named.def).str();
     return rule.pattern->namesGradient() && rule.pattern->matchesOp(scope, "grad");
   }
@@ -107,9 +117,10 @@ public:
   KernelFinder(const Program &program, const Runtime &runtime, DiagnosticEngine &diags)
       : graph(*program.graph), rules(runtime.kernels), index(rules), diags(diags) {}
 
-  std::shared_ptr<const Kernels> find(const Rational &attentionSpeed) {
+  std::shared_ptr<const Kernels> find(const Rational &attentionSpeed, int64_t attentionTile) {
     auto made = std::make_shared<Kernels>();
     made->attentionSpeed = attentionSpeed;
+    made->attentionTile = attentionTile;
     if (rules.empty())
       return made;
     kernels = &made->kernels;
@@ -132,18 +143,19 @@ private:
       const KernelRule &rule = rules[number];
       Size bytes = isBackward ? rule.backwardBytes : rule.bytes;
       Size beside = isBackward ? rule.backwardBesideBytes : rule.besideBytes;
+      Size floor = isBackward ? rule.backwardFloor : rule.floor;
       Size host = isBackward ? rule.backwardHost : rule.host;
       if (bytes)
         ofBytes = &rule;
       if (!take(op, rule, bytes, kernel.bytes) || !take(op, rule, beside, kernel.besideBytes) ||
-          !take(op, rule, host, kernel.host))
+          !take(op, rule, floor, kernel.floor) || !take(op, rule, host, kernel.host))
         return false;
     }
-    if (!kernel.bytes && !kernel.besideBytes && !kernel.host)
+    if (!kernel.bytes && !kernel.besideBytes && !kernel.floor && !kernel.host)
       return true;
     // K2
     if (isBackward && !firstOfGradient.try_emplace(op.origin, &op).second) {
-      kernel.besideBytes = kernel.host = Size();
+      kernel.besideBytes = kernel.floor = kernel.host = Size();
       kernel.isInside = bool(kernel.bytes);
       kernel.bytes = Size();
     }
@@ -174,6 +186,8 @@ private:
   }
 
   const Value *findValue(const Op &named, llvm::StringRef name) const {
+    if (named.kind == OpKind::Append)
+      return name == "x" ? named.getOperand(1) : nullptr;
     if (named.kind == OpKind::Update)
       return name == "parameter" ? named.getOperand(0) : name == "gradient" ? named.getOperand(1) : nullptr;
     for (unsigned i = 0; i < named.def->operands.size(); ++i)
@@ -188,15 +202,14 @@ private:
   /// What a symbol of a formula stands for; null if the op has nothing of this name.
   Size resolve(const Op &op, llvm::StringRef symbol) const {
     const Op &named = getNamed(op);
-    bool isUpdate = named.kind == OpKind::Update;
     if (symbol == "volume")
-      return getElements(isUpdate ? *named.getOperand(1) : *named.getResult());
+      return getElements(isPrimitive(named) ? *named.getOperand(1) : *named.getResult());
     auto [what, name] = symbol.split('.');
     if (!name.empty()) {
       const Value *value = findValue(named, name);
       return !value ? Size() : what == "bytes" ? getBytes(*value) : getElements(*value);
     }
-    std::optional<unsigned> found = isUpdate ? std::nullopt : named.def->findIndex(symbol);
+    std::optional<unsigned> found = isPrimitive(named) ? std::nullopt : named.def->findIndex(symbol);
     return found ? getLocalIndexSizes(graph, named)[*found] : Size();
   }
 
@@ -205,6 +218,8 @@ private:
     std::vector<std::string> names;
     if (named.kind == OpKind::Update) {
       names = {"parameter", "gradient"};
+    } else if (named.kind == OpKind::Append) {
+      names = {"x"};
     } else {
       for (const OperandInfo &operand : named.def->operands)
         names.push_back(operand.name);
@@ -268,7 +283,7 @@ private:
       for (const auto &body : op.bodies)
         fuse(*body);
       llvm::SmallVector<unsigned, 4> fusions = index.findAll(op, /*isFusion=*/true);
-      if (!fusions.empty() && !hasNode(graph, op))
+      if (!fusions.empty() && (!hasNode(graph, op) || op.kind == OpKind::Append))
         fusions.clear();
       std::optional<unsigned> own;
       for (const Value *operand : fusions.empty() ? llvm::ArrayRef<Value *>() : op.getOperands()) {
@@ -379,7 +394,7 @@ private:
 } // namespace stage
 
 std::shared_ptr<const Kernels> Kernels::find(const Program &program, const Runtime &runtime, DiagnosticEngine &diags) {
-  return KernelFinder(program, runtime, diags).find(runtime.attentionKernel);
+  return KernelFinder(program, runtime, diags).find(runtime.attentionKernel, runtime.attentionTile);
 }
 
 /// A rule that names ops on both sides of what communicates, and the op before it.

@@ -38,6 +38,7 @@ struct KernelRule {
   // Null: not said. In bytes, and in picoseconds.
   Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
   Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
+  Size floor, backwardFloor;             ///< What the kernel takes besides its bytes, in place of the shortest kernel.
   Size host, backwardHost;               ///< For so long the device waits for the host.
 };
 
@@ -59,6 +60,9 @@ struct Runtime {
   /// How fast the fused attention kernel is, as a part of the speed that the machine says: at 0.5 it takes twice as
   /// long.
   Rational attentionKernel = {1, 1};
+  /// Where a unit has a prompt, attention computes the rows of each sequence and head in tiles of so many. 0: it packs
+  /// heads, so that one row of a sequence costs no more.
+  int64_t attentionTile = 0;
   std::vector<KernelRule> kernels;
 
   /// `megatron_2 with launch = 5us`; `ideal` without a name.

@@ -10,7 +10,7 @@
 //   fused with tax.collective = 0.2     launch 8,000,000 ps, tax.collective 1/5, all other taxes 0, attention.kernel 1
 //
 // All values have been checked: a launch takes 0 to 1 s, taxes are 0 to 1, the attention kernel is above 0 and at
-// most 2.
+// most 2, its tile has 1 to 1024 rows.
 //
 // Limits: nothing is priced here. stage/Machine/Runtime.h says what the values mean.
 //
@@ -37,6 +37,7 @@ struct BoundKernels {
   // Null: not said. In bytes, and in picoseconds.
   Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
   Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
+  Size floor, backwardFloor;             ///< What the kernel takes besides its bytes.
   Size host, backwardHost;               ///< For so long the device waits for the host.
 };
 
@@ -47,6 +48,7 @@ struct BoundRuntime {
   int64_t launch = 0;               ///< Picoseconds of a kernel.
   Rational taxOfCollectives, taxOfSends, taxOfCopies, taxOfCommunication;
   Rational attentionKernel = {1, 1};
+  int64_t attentionTile = 0;         ///< Rows; 0: not said.
   std::vector<BoundKernels> kernels; ///< The last base first: of several for one op the last one counts.
 
   /// `megatron_2 with launch = 5us`.
