@@ -70,6 +70,10 @@ std::optional<MachineRates> stage::makeRates(const sema::BoundMachine &machine, 
     rates.types[findTypeIndex(name)].small = part;
   for (const auto &[name, floor] : machine.smallFloor)
     rates.types[findTypeIndex(name)].smallFloor = floor;
+  for (const auto &[name, part] : machine.experts)
+    rates.types[findTypeIndex(name)].experts = part;
+  rates.expertWeights = machine.expertWeights;
+  rates.expertFloor = machine.expertFloor;
   rates.smallWeights = machine.smallWeights;
   rates.cacheEfficiency = machine.cacheEfficiency;
   rates.cacheAttention = machine.cacheAttention;
@@ -77,6 +81,8 @@ std::optional<MachineRates> stage::makeRates(const sema::BoundMachine &machine, 
   rates.cacheFloor = machine.cacheFloor;
   if (machine.latentFloor)
     rates.latentFloor = machine.latentFloor->num;
+  if (machine.promptFloor)
+    rates.promptFloor = machine.promptFloor->num;
   rates.attentionBackward = machine.attentionBackward;
   rates.kernelLeast = machine.kernelLeast;
   rates.memory = machine.memoryRate;
@@ -143,6 +149,8 @@ static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
                      .backwardBytes = kernels.backwardBytes,
                      .besideBytes = kernels.besideBytes,
                      .backwardBesideBytes = kernels.backwardBesideBytes,
+                     .floor = kernels.floor,
+                     .backwardFloor = kernels.backwardFloor,
                      .host = kernels.host,
                      .backwardHost = kernels.backwardHost,
                      .speed = kernels.speed,
@@ -166,5 +174,6 @@ Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
           .attentionKernel = runtime->attentionKernel,
           .kernelSpeed = runtime->kernelSpeed,
           .exchangeEfficiency = runtime->exchangeEfficiency,
+          .attentionTile = runtime->attentionTile,
           .kernels = makeKernels(*runtime)};
 }

@@ -7,7 +7,6 @@
 #include "stage/Machine/Machine.h"
 #include "stage/Machine/Runtime.h"
 #include "stage/Schedule/Schedule.h"
-#include "stage/Serving/ServingCosts.h"
 #include "stage/Serving/Simulation.h"
 #include "stage/Support/FileCache.h"
 #include "stage/Support/Files.h"
@@ -50,19 +49,14 @@ struct ServeCommand {
   std::string input;                ///< `-`: standard input.
   std::vector<std::string> ignored; ///< Fields to go on without.
   serving::SimulationOptions options;
-  /// Seconds that a stage takes for an iteration: so many, and so many for each token, and for each cached token before
-  /// them.
-  double iterationTime = 0, tokenTime = 0, cachedTime = 0;
+  double iterationTime = 0; ///< Seconds that a stage takes for an iteration, besides what the model takes.
   /// Of a job whose attention decodes in another way (LangRef R21.7): an iteration of prompts and of requests that
   /// decode is two units.
   bool decodesApart = false;
-  serving::ServingCosts costs; ///< And what these take on the machine.
-  bool hasCosts = false;       ///< They are said.
-  /// Of the job that serves the requests, if it names one; else the rates of the command line.
-  Machine machine = MachineRates();
-  std::vector<std::string> rates; ///< Those that the command line gives: `--flops`.
-  Runtime runtime;                ///< Of the job.
-  bool usesModel = false;         ///< Iterations last as long as the job takes on its machine, instead of costs.
+  Machine machine = MachineRates(); ///< Of the job that serves the requests, if it names one.
+  std::vector<std::string> rates;   ///< Those that the command line gives: `--flops`.
+  Runtime runtime;                  ///< Of the job.
+  bool usesModel = false;           ///< Iterations last as long as the job takes on its machine.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.
   std::optional<std::pair<int64_t, int64_t>> window;
   bool takesTime = false;      ///< The command line says how long iterations last.
@@ -124,8 +118,6 @@ MachineRates replaceRates(MachineRates machine, DiagnosticEngine &diags);
 /// `--requests` of a job and what goes with it; nothing if it is not given. Faults are reported.
 /// `limitsCache`: the largest cache is searched for (--fits).
 std::optional<ServeCommand> readRequests(bool limitsCache, DiagnosticEngine &diags);
-/// False after a report that the machine lacks a rate that costs need.
-bool checkRatesOfCosts(const ServeCommand &command, DiagnosticEngine &diags);
 /// Hides options of others from the help of `stagec serve`; called before the command line is read.
 void prepareServeOptions();
 /// `stagec serve` was given.

@@ -28,20 +28,6 @@ void ServedFile::finished(const FinishedRequest &request) {
   hasPrefixes |= !request.request.prefix.empty();
 }
 
-/// Seconds that are given for an iteration.
-static double getGivenTime(const ServeCommand &command, const Iteration &iteration) {
-  return command.iterationTime + double(iteration.newTokens) * command.tokenTime +
-         double(iteration.cachedTokens) * command.cachedTime;
-}
-
-/// Seconds that the costs of an iteration (--costs) take on the machine.
-static double getTimeOfCosts(const ServeCommand &command, const Iteration &iteration) {
-  llvm::StringRef missing; // no rate is: that was checked
-  std::optional<Ticks> ticks = command.machine.ofCosts(command.costs.flops.evaluate(iteration),
-                                                       command.costs.bytes.evaluate(iteration), missing);
-  return double(ticks.value_or(0)) / double(ticksPerSecond);
-}
-
 /// `time`: as a server asks for it. False after a report.
 static bool serve(const ServeCommand &command, ServedFile &served, IterationTime time, DiagnosticEngine &diags) {
   auto requests = RequestReader::open(command.input, command.ignored, diags);
@@ -70,15 +56,12 @@ void ServedFile::print(llvm::raw_ostream &os) {
   if (command.usesModel)
     os << "\niterations timed on " << command.machine.describe() << ", runtime " << command.runtime.describe() << "; "
        << (insideTables ? "every" : "not every") << " op lies inside the tables of the machine\n";
-  if (leavesOutCommunication())
-    os << "\ncommunication takes no time here\n";
-  else if (command.options.prefillReplicas && command.options.sendTime == 0 && command.options.sendTokenTime == 0)
+  if (command.options.prefillReplicas && command.options.sendTime == 0 && command.options.sendTokenTime == 0)
     os << "\nsending caches takes no time here\n";
 }
 
 void ServedFile::printJson(llvm::json::OStream &json) {
   metrics.printJson(json);
-  json.attribute("times_without_communication", leavesOutCommunication());
   if (command.usesModel) {
     json.attribute("machine", command.machine.describe());
     json.attribute("runtime", command.runtime.describe());
@@ -90,12 +73,8 @@ void ServedFile::printJson(llvm::json::OStream &json) {
 
 bool stage::driver::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
   ServedFile served(command, command.window ? command.window->second : 0);
-  // Of iterations that begin together, all last as long as the slowest.
   auto time = [&](llvm::ArrayRef<Iteration> iterations, int64_t begin, llvm::MutableArrayRef<int64_t> freeAt) {
-    double longest = 0;
-    for (const Iteration &iteration : iterations)
-      longest = std::max(longest, getGivenTime(command, iteration) + getTimeOfCosts(command, iteration));
-    return passStages([&](unsigned) { return longest; }, begin, freeAt);
+    return passStages([&](unsigned) { return command.iterationTime; }, begin, freeAt);
   };
   if (!serve(command, served, time, diags))
     return false;
@@ -175,12 +154,9 @@ std::shared_ptr<const ServedUnits> stage::driver::serveJob(const ServeCommand &c
   job.restart();
   auto time = [&](llvm::ArrayRef<Iteration> iterations, int64_t begin,
                   llvm::MutableArrayRef<int64_t> freeAt) -> std::optional<double> {
-    const Iteration &iteration = iterations.front(); // there is one replica
-    double given = getGivenTime(command, iteration);
-    if (command.usesModel)
-      return job.run(iteration, given, begin, freeAt);
-    double seconds = given + getTimeOfCosts(command, iteration);
-    return passStages([&](unsigned) { return seconds; }, begin, freeAt);
+    if (command.usesModel) // there is one replica
+      return job.run(iterations.front(), command.iterationTime, begin, freeAt);
+    return passStages([&](unsigned) { return command.iterationTime; }, begin, freeAt);
   };
   if (!serve(command, served, time, diags))
     return nullptr;

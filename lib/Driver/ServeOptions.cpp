@@ -80,12 +80,9 @@ Text stages("stages",
             "Stages of a pipeline, each of which works on an iteration of its own (default: 1, or those of the job)",
             "n");
 Text iterationTime("iteration-time", "How long an iteration lasts, as in 12ms", "time");
-Text tokenTime("token-time", "How much longer for each token that it computes, as in 20us", "time");
-Text cachedTime("cached-time", "How much longer for each cached token before them, as in 2ns", "time");
-Text costs("costs", "And what FLOPs and bytes of an iteration take, on a rank that has those of this file",
-           "costs.json");
-cl::OptionCategory machineCategory("options of a machine",
-                                   "Of --emit=time, of times in place of the machine's, and of --costs:");
+/// Options of before, so that who gives them is told what to write instead.
+Text removed[] = {{"token-time", "", "time"}, {"cached-time", "", "time"}, {"costs", "", "costs.json"}};
+cl::OptionCategory machineCategory("options of a machine", "Of --emit=time, and of times in place of the machine's:");
 RateOptions rates(machineCategory, {&command, &*cl::TopLevelSubCommand});
 Text window("iterations", "List these iterations, from 0, without the last: 0..100", "a..b");
 cl::opt<ReportKind> report("report", cl::desc("How the report is printed"),
@@ -140,31 +137,23 @@ MachineRates stage::driver::replaceRates(MachineRates machine, DiagnosticEngine 
 }
 
 /// A job that names a machine is bound later (ServedJob.cpp), which also reports missing rates.
-static void readCostsAndRates(ServeCommand &result, bool hasModel, DiagnosticEngine &diags) {
+static void readRates(ServeCommand &result, bool hasModel, DiagnosticEngine &diags) {
   result.rates = rates.listGiven();
-  if (!result.rates.empty())
-    result.machine = rates.read(diags);
   for (const std::string &name : result.rates)
-    if (costs.isGiven() ? name != "--flops" && name != "--memory" : !hasModel)
+    if (!hasModel)
       diags.report(SMLoc(), diag::FlagWithoutEffect)
-          << name
-          << (costs.isGiven() ? "a file of costs says FLOPs and bytes of memory alone"
-                              : "nothing says what an iteration computes and reads (--costs)");
-  if (!costs.isGiven())
-    return;
-  if (result.rates.empty() && !hasModel)
-    diags.report(SMLoc(), diag::FlagWithoutEffect) << costs.getFlag() << "no rate is given (--flops, --memory)";
-  result.hasCosts = readCosts(costs, result.costs, diags);
-  if (!result.rates.empty() && !hasModel)
-    checkRatesOfCosts(result, diags);
+          << name << "'stagec serve' has no model that it could be a rate of";
 }
 
-bool stage::driver::checkRatesOfCosts(const ServeCommand &command, DiagnosticEngine &diags) {
-  StringRef missing;
-  if (command.machine.ofCosts(!command.costs.flops.isFree(), !command.costs.bytes.isFree(), missing))
-    return true;
-  diags.report(SMLoc(), diag::CostsNeedRate) << missing;
-  return false;
+/// False after a report.
+static bool refuseRemoved(DiagnosticEngine &diags) {
+  bool isGood = true;
+  for (const Text &text : removed)
+    if (text.getNumOccurrences()) {
+      diags.report(SMLoc(), diag::ServingOptionRemoved) << text.getFlag();
+      isGood = false;
+    }
+  return isGood;
 }
 
 static void readAcceptance(BatchingOptions &options, DiagnosticEngine &diags) {
@@ -205,8 +194,9 @@ static void readWindow(ServeCommand &result, DiagnosticEngine &diags) {
 }
 
 void stage::driver::prepareServeOptions() {
-  const cl::OptionCategory *shown[] = {&category, &machineCategory};
-  cl::HideUnrelatedOptions(shown, command);
+  cl::HideUnrelatedOptions(category, command);
+  for (Text &text : removed)
+    text.setHiddenFlag(cl::ReallyHidden);
 }
 
 cl::OptionCategory &stage::driver::getServingCategory() { return category; }
@@ -250,9 +240,7 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
   result.options.dealing = deal;
   result.options.lockStep = lockStep;
   readTime(iterationTime, result.iterationTime, diags);
-  readTime(tokenTime, result.tokenTime, diags);
-  readTime(cachedTime, result.cachedTime, diags);
-  readCostsAndRates(result, hasModel, diags);
+  readRates(result, hasModel, diags);
   readWindow(result, diags);
   auto refuse = [&](const auto &option, StringRef why) { refuseIfChanged(option, why, diags); };
   if (limitsCache)
@@ -272,7 +260,7 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
     refuse(sendTokenTime, "no caches are sent (--prefill-replicas)");
   }
   // A time that is not understood was reported.
-  result.takesTime = iterationTime.isGiven() || tokenTime.isGiven() || cachedTime.isGiven() || costs.isGiven();
+  result.takesTime = !refuseRemoved(diags) || iterationTime.isGiven();
 }
 
 ServeCommand stage::driver::readServeCommand(DiagnosticEngine &diags) {

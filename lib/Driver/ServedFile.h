@@ -22,8 +22,6 @@ struct ServedFile : serving::ServingObserver {
   void finished(const serving::FinishedRequest &request) override;
 
   void print(llvm::raw_ostream &os);
-  /// A file of costs says what ranks compute and read, and not what they send each other.
-  bool leavesOutCommunication() const { return command.hasCosts; }
   /// The members of a JSON object that is open.
   void printJson(llvm::json::OStream &json);
   const ServeCommand &command;
@@ -63,8 +61,8 @@ private:
   ServedJob(const DriverOptions &options, Session &session) : options(options), session(session) {}
   bool compileProbe(bool withCopies);
   bool compileProbeOf(int64_t tokens);
-  /// Whether iterations last as long as the job takes: it names a machine, and nothing says costs.
-  bool usesModel(const Compilation &c) const { return c.job->machine && !options.requests->hasCosts; }
+  /// Whether iterations last as long as the job takes.
+  static bool usesModel(const Compilation &c) { return c.job->machine.has_value(); }
   /// False after a report that nothing says how long iterations last, or that rates say nothing.
   bool findTimes(const Compilation &c);
   bool makeTimer();

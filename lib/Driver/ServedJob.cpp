@@ -111,12 +111,12 @@ bool ServedJob::findTimes(const Compilation &c) {
   } else if (!command.takesTime) {
     c.diags.report(name.loc(), diag::NoIterationTimeOfJob).range(name.range) << name.name;
     return false;
-  } else if (!command.rates.empty() && !command.hasCosts && options.emit != EmitKind::Time) {
+  } else if (!command.rates.empty() && options.emit != EmitKind::Time) {
     c.diags.report(name.loc(), diag::FlagWithoutEffect).range(name.range)
         << command.rates.front() << "job '" + name.name.str() + "' names no machine, whose rates it would replace";
     return false;
   }
-  return !command.hasCosts || checkRatesOfCosts(command, c.diags);
+  return true;
 }
 
 std::unique_ptr<ServedJob> ServedJob::create(DriverOptions &options, Session &session) {

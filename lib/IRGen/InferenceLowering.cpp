@@ -142,7 +142,10 @@ bool ModuleLowering::pack() {
   for (auto [phase, parts] : {std::pair(PhaseKind::Store, &PackedUnit::stored), {PhaseKind::Load, &PackedUnit::loaded}})
     if (llvm::any_of(served.units, [parts = parts](const PackedUnit &unit) { return !(unit.*parts).empty(); }))
       copyCaches(phase);
-  return packSequences(graph, *job.inference, diags);
+  std::optional<int64_t> tile;
+  if (job.machine)
+    tile = job.runtime ? job.runtime->attentionTile : 0;
+  return packSequences(graph, *job.inference, tile, diags);
 }
 
 Dim *ModuleLowering::addInferredDim(llvm::StringRef name, int64_t value) {

@@ -202,7 +202,8 @@ std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const
                             Environments &environments);
 /// What masks keep of several sequences becomes sums that units bind, and all has the values of the first units
 /// (PackedSequences.cpp). False after errors: ops that need other positions of a sequence than a mask says.
-bool packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags);
+bool packSequences(Graph &graph, const sema::BoundInference &inference, std::optional<int64_t> tile,
+                   DiagnosticEngine &diags);
 /// The units of a job that serves requests.
 std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps,
                                   Environments &environments);

@@ -16,6 +16,9 @@
 //   before   mask causal(s, t)    area = S*(context - S) + S^2/2, of one sequence
 //   after    sum pairs.0 = 2*S*context - S^2 or 2*context;     area = pairs.0/2, and units bind pairs.0
 //
+// On a machine the price of attention also depends on which of these pairs are of prompts: a second sum has them, or,
+// if the runtime's kernel computes rows in tiles, all pairs as its tiles have them.
+//
 // What scans a sequence from its state, or looks back a few positions, does so much for each position (Packing.h); of
 // states as many are read and written as there are sequences, which units bind.
 //
@@ -61,7 +64,15 @@ static void bindDefaults(Graph &graph, const ServedUnits &served) {
         graph.binding.bind(symbol, value);
 }
 
-bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags) {
+/// `tile`: rows of the kernel that computes attention; 0: none is said. Nothing: nobody prices it.
+bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, std::optional<int64_t> tile,
+                          DiagnosticEngine &diags) {
+  auto add = [&](SequenceSum sum) {
+    if (findSum(graph, sum))
+      return;
+    sum.symbol = "pairs." + std::to_string(graph.sums.size());
+    graph.sums.push_back(std::move(sum));
+  };
   bool isGood = true;
   graph.walk([&](Op &op) {
     if (mixesSequences(op)) {
@@ -72,10 +83,12 @@ bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, D
       isGood = false;
     }
     SequenceSum sum = getTwiceMaskArea(graph, op);
-    if (!sum.ofSeveral || findSum(graph, sum))
+    if (!sum.ofSeveral)
       return;
-    sum.symbol = "pairs." + std::to_string(graph.sums.size());
-    graph.sums.push_back(sum);
+    add(sum);
+    // Of decode steps a kernel takes the heads that share a key for its rows.
+    if (const Dim &rows = *op.extents[op.def->mask->rows].dim; tile && rows.name != stepSymbol)
+      add(ofPrompts(graph, sum, rows, *tile));
   });
   if (isGood)
     bindDefaults(graph, *inference.served);

@@ -21,6 +21,8 @@ static void shareHalves(TypeRates &a, TypeRates &b) {
       to->sustained = from->sustained;
     if (!to->small)
       to->small = from->small;
+    if (!to->experts)
+      to->experts = from->experts;
   }
 }
 

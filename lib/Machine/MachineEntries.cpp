@@ -52,6 +52,8 @@ std::vector<MachineEntry> Machine::listEntries() const {
     add(rates->types[type].smallFloor.value_or(0), Kind::SmallFloor, type);
   add(rates->cacheFloor, Kind::CacheFloor);
   add(rates->latentFloor.value_or(0), Kind::LatentFloor);
+  add(rates->promptFloor.value_or(0), Kind::PromptFloor);
+  add(rates->expertFloor, Kind::ExpertFloor);
   return entries;
 }
 
@@ -81,6 +83,10 @@ std::string Machine::getName(const MachineEntry &entry) const {
     return "cache.floor";
   case Kind::LatentFloor:
     return "latent.floor";
+  case Kind::PromptFloor:
+    return "prompt.floor";
+  case Kind::ExpertFloor:
+    return "experts.floor";
   }
   llvm_unreachable("no other kinds");
 }
@@ -133,6 +139,12 @@ Machine Machine::with(const MachineEntry &entry, const Rational &times) const {
     break;
   case Kind::LatentFloor:
     changed.latentFloor = multiply(*changed.latentFloor, times);
+    break;
+  case Kind::PromptFloor:
+    changed.promptFloor = multiply(*changed.promptFloor, times);
+    break;
+  case Kind::ExpertFloor:
+    changed.expertFloor = multiply(changed.expertFloor, times);
     break;
   }
   machine.findReached();

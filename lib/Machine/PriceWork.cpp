@@ -15,7 +15,7 @@
 // of keys and the number of heads, from the nearest head size of the table. Backward is a multiple.
 //
 // All else takes its bytes at the rate of streaming kernels, but no less than its FLOPs outside of tensor cores, and no
-// less than a kernel takes.
+// less than a kernel takes. Where a runtime says what a kernel takes besides, that is added instead.
 //
 // Products of fewer rows than the table has, and attention of few rows to a cache, are priced by PriceSmall.cpp where a
 // machine says what they reach.
@@ -121,8 +121,9 @@ std::optional<Ticks> Machine::ofKernel(const Work &work, llvm::StringRef &missin
     return ofCompute(work.flops, work.bytes, work.isOnHost, missing);
   if (work.kind == WorkKind::Elementwise) {
     Rate flops = rates->types[size_t(DType::F32)].flops; // a machine may leave them out, as memory decides
-    return std::max({RateMath::divide(work.bytes, 1, 1, memory), rates->kernelLeast,
-                     flops ? RateMath::divide(work.flops, 1, 1, flops) : 0});
+    Ticks ticks =
+        std::max(RateMath::divide(work.bytes, 1, 1, memory), flops ? RateMath::divide(work.flops, 1, 1, flops) : 0);
+    return work.floor < 0 ? std::max(ticks, rates->kernelLeast) : ticks + std::min(work.floor, maxTicks - ticks);
   }
   const TypeRates &type = getType(work);
   if (!type.flops) {
@@ -146,6 +147,8 @@ bool Machine::isInsideTables(const Work &work) const {
     double rows = double(work.m) * (work.isGrouped ? 1 : double(work.batch));
     return table && contains(*table, {rows, double(work.n), double(work.k)});
   }
+  if (isOfServer(work))
+    return false;
   const Grid *table = type.attention.table.get();
   auto has = [&](int64_t length) {
     return contains(*table, {double(work.headSize), double(length), double(work.heads)});

@@ -202,8 +202,10 @@ private:
       ok &= bindOfType(sustainedPrefix, type, MachineValue::Factor, machine.sustained);
       ok &= bindOfType(smallPrefix, type, MachineValue::Share, machine.small);
       ok &= bindOfType(smallFloorPrefix, type, MachineValue::Floor, machine.smallFloor);
+      ok &= bindOfType(expertsPrefix, type, MachineValue::Share, machine.experts);
       for (StringRef prefix : {smallPrefix, smallFloorPrefix})
         ok &= checkTogether((prefix + type).str(), {smallWeightsEntry.str()});
+      ok &= checkTogether((expertsPrefix + type).str(), {expertWeightsEntry.str()});
       ok &= bindRatio(contractionPrefix, type, machine.contraction);
       ok &= bindRatio(attentionPrefix, type, machine.attention);
     }
@@ -214,8 +216,9 @@ private:
     ok &= checkTogether((sustainedPrefix + blockType).str(), {(contractionPrefix + blockType).str()});
     if (ok && machine.flops.empty())
       ok = reportMissing("flops.bf16");
-    for (StringRef entry : {"cache.attention", "cache.floor", "latent.attention", "latent.floor"})
+    for (StringRef entry : {"cache.attention", "cache.floor", "latent.attention", "latent.floor", "prompt.floor"})
       ok &= checkTogether(entry.str(), {cacheEfficiencyEntry.str()});
+    ok &= checkTogether("experts.floor", {expertWeightsEntry.str()});
     return ok & bindListed<BoundMachine>(machineEntries, "", machine);
   }
 

@@ -24,14 +24,16 @@ using namespace stage::sema;
 /// False after a report.
 static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const NamedEntry &said, const Environment &env,
                       DiagnosticEngine &diags, BoundRuntime &runtime) {
-  std::optional<Dimension> dimension = entry.number ? std::nullopt : std::optional(Dimension::ofTime());
+  std::optional<Dimension> dimension = entry.number || entry.rows ? std::nullopt : std::optional(Dimension::ofTime());
   std::optional<EntryValue> value = evaluateEntry(evaluator, entry.name, said, dimension, env);
   if (!value)
     return false;
   std::optional<Rational> exact = value->exact;
   bool isFactor = entry.number && !entry.isTax;
-  bool isGood = exact && exact->num >= isFactor && exact->compare(Rational::integer(entry.most)) <= 0;
-  if (isGood && entry.number) {
+  bool isGood = exact && exact->num >= (isFactor || entry.rows) && exact->compare(Rational::integer(entry.most)) <= 0;
+  if (isGood && entry.rows) {
+    isGood = exact->isInteger();
+  } else if (isGood && entry.number) {
     isGood =
         exact->den <= (isFactor ? 10'000 : INT32_MAX - 1); // a tick times it, and times other factors, must stay exact
   } else if (isGood) {
@@ -41,6 +43,7 @@ static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const Nam
   if (!isGood) {
     std::string most = std::to_string(entry.most);
     std::string wanted = isFactor ? "a number above 0 and at most " + most + ", of at most four decimals, such as 0.6"
+                         : entry.rows  ? "a whole number of rows from 1 to " + most + ", such as 64"
                          : entry.isTax ? "a number from 0 to 1, of at most nine decimals, such as 0.3"
                                        : "a time from 0 to 1s, such as 8us";
     diags.report(said.value->loc(), diag::RuntimeValueRange).range(said.value->range)
@@ -49,6 +52,8 @@ static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const Nam
   }
   if (entry.number)
     runtime.*entry.number = *exact;
+  else if (entry.rows)
+    runtime.*entry.rows = int64_t(exact->num);
   else
     runtime.launch = int64_t(exact->floor().num);
   return true;

@@ -10,7 +10,7 @@ using namespace stage::sema;
 std::vector<std::string> stage::sema::listMachineEntryNames() {
   std::vector<std::string> names;
   for (StringRef prefix :
-       {flopsPrefix, contractionPrefix, attentionPrefix, sustainedPrefix, smallPrefix, smallFloorPrefix})
+       {flopsPrefix, contractionPrefix, attentionPrefix, sustainedPrefix, smallPrefix, smallFloorPrefix, expertsPrefix})
     for (StringRef type : machineTypes)
       if (prefix != attentionPrefix || type != "tf32")
         names.push_back((prefix + type).str());

@@ -54,6 +54,9 @@ constexpr MachineEntry<BoundMachine> machineEntries[] = {
     {"cache.floor", MachineValue::Floor, &BoundMachine::cacheFloor},
     {"latent.attention", MachineValue::Share, &BoundMachine::latentAttention},
     {"latent.floor", MachineValue::Floor, &BoundMachine::latentFloor},
+    {"prompt.floor", MachineValue::Floor, &BoundMachine::promptFloor},
+    {"experts.weights", MachineValue::Share, &BoundMachine::expertWeights},
+    {"experts.floor", MachineValue::Floor, &BoundMachine::expertFloor},
     {"power.busy", MachineValue::Power, &BoundMachine::powerBusy},
     {"power.idle", MachineValue::Power, &BoundMachine::powerIdle},
     {"price", MachineValue::Price, &BoundMachine::price},
@@ -76,9 +79,10 @@ constexpr MachineEntry<BoundLevel> levelEntries[] = {
 constexpr llvm::StringLiteral flopsPrefix = "flops.", contractionPrefix = "contraction.",
                               attentionPrefix = "attention.", sustainedPrefix = "sustained.",
                               smallPrefix = "small.contraction.", smallFloorPrefix = "small.floor.",
-                              collectivePrefix = "collective.";
+                              expertsPrefix = "experts.contraction.", collectivePrefix = "collective.";
 /// Without these the entries beside them have no effect.
-constexpr llvm::StringLiteral smallWeightsEntry = "small.weights", cacheEfficiencyEntry = "cache.efficiency";
+constexpr llvm::StringLiteral smallWeightsEntry = "small.weights", cacheEfficiencyEntry = "cache.efficiency",
+                              expertWeightsEntry = "experts.weights";
 constexpr llvm::StringLiteral machineTypes[] = {"f32", "tf32", "f16", "bf16", "f8", "f4"};
 /// `contraction.f8_block` and `sustained.f8_block` are of 8-bit products whose operands have a scale for each block.
 constexpr llvm::StringLiteral blockType = "f8_block", blockTypeOf = "f8";

@@ -11,7 +11,9 @@ struct RuntimeEntry {
   Rational BoundRuntime::*number = nullptr; ///< Null: a time, the launch.
   bool isTax = false;                       ///< From 0 on; another number is above 0.
   int64_t most = 1;
+  int64_t BoundRuntime::*rows = nullptr; ///< Instead: a whole number of rows.
 };
+constexpr int64_t maxTile = 1024;
 
 /// All may be left out.
 constexpr RuntimeEntry runtimeEntries[] = {
@@ -23,6 +25,7 @@ constexpr RuntimeEntry runtimeEntries[] = {
     {"attention.kernel", &BoundRuntime::attentionKernel, false, 2},
     {"kernel.speed", &BoundRuntime::kernelSpeed, false, 2},
     {"exchange.efficiency", &BoundRuntime::exchangeEfficiency},
+    {"attention.tile", nullptr, false, maxTile, &BoundRuntime::attentionTile},
 };
 
 /// The type in which the kernel of a product multiplies: a word, one of those of `flops.T`.
@@ -40,6 +43,8 @@ constexpr KernelEntry kernelEntries[] = {
     {"backward bytes", &BoundKernels::backwardBytes},
     {"beside bytes", &BoundKernels::besideBytes, false, true},
     {"backward beside bytes", &BoundKernels::backwardBesideBytes, false, true},
+    {"floor", &BoundKernels::floor, true},
+    {"backward floor", &BoundKernels::backwardFloor, true},
     {"host", &BoundKernels::host, true, true},
     {"backward host", &BoundKernels::backwardHost, true, true},
     {"speed", nullptr, false, true},

@@ -18,6 +18,8 @@ static const Op &getNamed(const Op &op) { return isGradient(op) ? *op.origin : o
 static std::optional<OpClass> findClass(const Op &op) {
   if (op.kind == OpKind::Update)
     return OpClass::Optimizer;
+  if (op.kind == OpKind::Append)
+    return OpClass::Elementwise;
   if (op.kind != OpKind::Compute || op.def->isView)
     return std::nullopt;
   const OpDef &forward = op.def->vjpOf ? *op.def->vjpOf : *op.def;
@@ -28,8 +30,15 @@ static std::optional<OpClass> findClass(const Op &op) {
   return multiplies ? OpClass::Contraction : OpClass::Elementwise;
 }
 
+static bool isPrimitive(const Op &op) { return op.kind == OpKind::Update || op.kind == OpKind::Append; }
+
+/// As a pattern names it; empty for updates, which patterns do not name.
+static llvm::StringRef getPatternName(const Op &op) {
+  return op.kind == OpKind::Append ? "append" : op.def ? llvm::StringRef(op.def->name) : "";
+}
+
 static std::string describeNamed(const Op &op) {
-  std::string name = op.kind == OpKind::Update ? "update" : op.def->name;
+  std::string name = op.kind == OpKind::Update ? "update" : getPatternName(op).str();
   return op.scope.empty() ? name : op.scope + " " + name;
 }
 
@@ -74,10 +83,10 @@ public:
         found.push_back(number);
     };
     llvm::for_each(others, add);
-    if (const Op &named = getNamed(op); named.def) {
-      llvm::StringRef full = named.def->name, base = getBaseName(*named.def);
-      for (llvm::StringRef name : {full, base})
-        if (auto it = byName.find(name); it != byName.end() && (name.data() == full.data() || full != base))
+    if (llvm::StringRef full = getPatternName(getNamed(op)); !full.empty()) {
+      llvm::StringRef base = full.split('.').first;
+      for (unsigned i = 0; i < (full == base ? 1 : 2); ++i)
+        if (auto it = byName.find(i ? base : full); it != byName.end())
           llvm::for_each(it->second, add);
     }
     llvm::sort(found);
@@ -89,10 +98,11 @@ private:
   /// `at` names the op whose gradient it is, `fuse` the gradient.
   static bool matches(const KernelRule &rule, const Op &op) {
     const Op &named = getNamed(op);
-    if (!named.def)
+    llvm::StringRef name = getPatternName(named);
+    if (name.empty())
       return false;
     if (!rule.isFusion || !isGradient(op))
-      return rule.pattern->matchesOp(named.scope, named.def->name);
+      return rule.pattern->matchesOp(named.scope, name.str());
     std::string scope = (named.scope.empty() ? "" : named.scope + ".") + getBaseName(*named.def).str();
     return rule.pattern->namesGradient() && rule.pattern->matchesOp(scope, "grad");
   }
@@ -113,6 +123,7 @@ public:
     auto made = std::make_shared<Kernels>();
     made->speed = runtime.kernelSpeed;
     made->attentionSpeed = runtime.attentionKernel;
+    made->attentionTile = runtime.attentionTile;
     if (rules.empty())
       return made;
     kernels = &made->kernels;
@@ -135,6 +146,7 @@ private:
       const KernelRule &rule = rules[number];
       Size bytes = isBackward ? rule.backwardBytes : rule.bytes;
       Size beside = isBackward ? rule.backwardBesideBytes : rule.besideBytes;
+      Size floor = isBackward ? rule.backwardFloor : rule.floor;
       Size host = isBackward ? rule.backwardHost : rule.host;
       if (bytes)
         ofBytes = &rule;
@@ -145,14 +157,15 @@ private:
         kernel.allowsTF32 = rule.allowsTF32;
       }
       if (!take(op, rule, bytes, kernel.bytes) || !take(op, rule, beside, kernel.besideBytes) ||
-          !take(op, rule, host, kernel.host))
+          !take(op, rule, floor, kernel.floor) || !take(op, rule, host, kernel.host))
         return false;
     }
-    if (!kernel.bytes && !kernel.besideBytes && !kernel.host && !kernel.type && kernel.speed == Rational{1, 1})
+    if (!kernel.bytes && !kernel.besideBytes && !kernel.floor && !kernel.host && !kernel.type &&
+        kernel.speed == Rational{1, 1})
       return true;
     // K2
     if (isBackward && !firstOfGradient.try_emplace(op.origin, &op).second) {
-      kernel.besideBytes = kernel.host = Size();
+      kernel.besideBytes = kernel.floor = kernel.host = Size();
       kernel.isInside = bool(kernel.bytes);
       kernel.bytes = Size();
     }
@@ -194,6 +207,8 @@ private:
   }
 
   const Value *findValue(const Op &named, llvm::StringRef name) const {
+    if (named.kind == OpKind::Append)
+      return name == "x" ? named.getOperand(1) : nullptr;
     if (named.kind == OpKind::Update)
       return name == "parameter" ? named.getOperand(0) : name == "gradient" ? named.getOperand(1) : nullptr;
     for (unsigned i = 0; i < named.def->operands.size(); ++i)
@@ -208,15 +223,14 @@ private:
   /// What a symbol of a formula stands for; null if the op has nothing of this name.
   Size resolve(const Op &op, llvm::StringRef symbol) const {
     const Op &named = getNamed(op);
-    bool isUpdate = named.kind == OpKind::Update;
     if (symbol == "volume")
-      return getElements(isUpdate ? *named.getOperand(1) : *named.getResult());
+      return getElements(isPrimitive(named) ? *named.getOperand(1) : *named.getResult());
     auto [what, name] = symbol.split('.');
     if (!name.empty()) {
       const Value *value = findValue(named, name);
       return !value ? Size() : what == "bytes" ? getBytes(*value) : getElements(*value);
     }
-    std::optional<unsigned> found = isUpdate ? std::nullopt : named.def->findIndex(symbol);
+    std::optional<unsigned> found = isPrimitive(named) ? std::nullopt : named.def->findIndex(symbol);
     return found ? getLocalIndexSizes(graph, named)[*found] : Size();
   }
 
@@ -225,6 +239,8 @@ private:
     std::vector<std::string> names;
     if (named.kind == OpKind::Update) {
       names = {"parameter", "gradient"};
+    } else if (named.kind == OpKind::Append) {
+      names = {"x"};
     } else {
       for (const OperandInfo &operand : named.def->operands)
         names.push_back(operand.name);
@@ -288,7 +304,7 @@ private:
       for (const auto &body : op.bodies)
         fuse(*body);
       llvm::SmallVector<unsigned, 4> fusions = index.findAll(op, /*isFusion=*/true);
-      if (!fusions.empty() && !hasNode(graph, op))
+      if (!fusions.empty() && (!hasNode(graph, op) || op.kind == OpKind::Append))
         fusions.clear();
       std::optional<unsigned> own;
       for (const Value *operand : fusions.empty() ? llvm::ArrayRef<Value *>() : op.getOperands()) {

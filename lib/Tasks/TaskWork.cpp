@@ -1,6 +1,7 @@
 //===- TaskWork.cpp - what an op computes, as a machine prices it ---------===//
 #include "stage/Tasks/TaskWork.h"
 #include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/Packing.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace stage;
@@ -20,8 +21,10 @@ using IndexSet = llvm::SmallSet<unsigned, 8>;
 /// Finds the shape of one op.
 class WorkFinder {
 public:
-  WorkFinder(const Graph &graph, const Op &op, const OpCost &cost, llvm::function_ref<int64_t(Size)> evaluate)
-      : graph(graph), op(op), cost(cost), def(*op.def), evaluate(evaluate), sizes(getLocalIndexSizes(graph, op)) {}
+  WorkFinder(const Graph &graph, const Op &op, const OpCost &cost, const Kernels *kernels,
+             llvm::function_ref<int64_t(Size)> evaluate)
+      : graph(graph), op(op), cost(cost), def(*op.def), kernels(kernels), evaluate(evaluate),
+        sizes(getLocalIndexSizes(graph, op)) {}
 
   void find(Work &work) const {
     if (work.flops > 0 && evaluate(getAttentionFlops(graph, op, cost)) > 0)
@@ -134,9 +137,30 @@ private:
         work.m += m;
     }
     work.isGrouped = work.batch > 1 && (hasParameter || isGradientOfParameter());
+    if (work.isGrouped && common)
+      findExperts(work, common);
     // Either operand of a batch may have the rows, which a kernel cuts into tiles of all products.
     if (work.batch > 1 && !work.isGrouped && work.m < work.n)
       std::swap(work.m, work.n);
+  }
+
+  /// If the rows are slots of experts, how many of these tokens are routed to. Rows are found back to where they came
+  /// into slots, over what keeps a row in its place.
+  void findExperts(Work &work, const Value *rows) const {
+    for (const Op *maker = rows->getOp(); maker && maker->getNumOperands() > 0; maker = maker->getOperand(0)->getOp()) {
+      const Routing *routing = maker->kind == OpKind::Compute ? maker->def->getRouting() : nullptr;
+      if (!routing && (isMove(maker->kind) || isCommunication(maker->kind) || maker->kind == OpKind::Compute))
+        continue;
+      if (!routing || !routing->toSlots)
+        return;
+      auto getSize = [&](unsigned index) { return evaluate(maker->extents[index].size); };
+      work.experts = getSize(routing->target);
+      work.choices = getSize(routing->tokens.back());
+      work.tokens = 1;
+      for (unsigned index : llvm::ArrayRef<unsigned>(routing->tokens).drop_back())
+        work.tokens *= getSize(index);
+      return;
+    }
   }
 
   /// Of an op that is no product: its largest contraction.
@@ -249,12 +273,30 @@ private:
     Size area = getLocalMaskArea(graph, op);
     // A triangle of n rows has n * n / 2 pairs, which need not be whole.
     work.pairs = area ? work.heads * evaluate(area * 2) / 2 : work.heads * work.rows * work.columns;
+    if (forward.mask && !work.isBackward)
+      findPrompts(work, area);
+  }
+
+  /// Of the pairs of all sequences of a unit those of prompts, as the graph has sums of them.
+  void findPrompts(Work &work, Size area) const {
+    const Dim *rows = op.extents[def.mask->rows].dim;
+    work.isPacked = rows && rows->isPacked;
+    auto isOfArea = [&](const SequenceSum &sum) { return graph.sizes.symbol(sum.symbol) / 2 == area; };
+    auto pairs = work.isPacked ? llvm::find_if(graph.sums, isOfArea) : graph.sums.end();
+    int64_t tile = kernels ? kernels->getAttentionTile() : 0;
+    if (pairs == graph.sums.end()) {
+      if (tile && !work.isPacked && work.rows > 1)
+        work.tiledPairs = work.pairs / work.rows * ((work.rows + tile - 1) / tile * tile);
+    } else if (const SequenceSum *known = findSum(graph, ofPrompts(graph, *pairs, *rows, tile))) {
+      (tile ? work.tiledPairs : work.promptPairs) = work.heads * evaluate(graph.sizes.symbol(known->symbol)) / 2;
+    }
   }
 
   const Graph &graph;
   const Op &op;
   const OpCost &cost;
   const OpDef &def;
+  const Kernels *kernels;
   llvm::function_ref<int64_t(Size)> evaluate;
   llvm::SmallVector<Size, 8> sizes;
 };
@@ -268,7 +310,7 @@ Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, const 
   work.flops = evaluate(cost.getComputed());
   work.bytes = evaluate(cost.bytes);
   if (op.kind == OpKind::Compute && !work.isOnHost)
-    WorkFinder(graph, op, cost, evaluate).find(work);
+    WorkFinder(graph, op, cost, kernels, evaluate).find(work);
   if (!kernels || work.isOnHost)
     return work;
   work.speed = kernels->getSpeed(op, work.kind == WorkKind::Attention);
@@ -277,6 +319,8 @@ Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, const 
       work.bytes = evaluate(kernel->bytes);
     if (kernel->besideBytes)
       work.besideBytes = evaluate(kernel->besideBytes);
+    if (kernel->floor && work.kind == WorkKind::Elementwise)
+      work.floor = evaluate(kernel->floor);
     if (kernel->host)
       work.host = evaluate(kernel->host);
     work.isInside = kernel->isInside;

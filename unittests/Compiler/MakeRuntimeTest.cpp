@@ -10,7 +10,7 @@ import std.transformer (Llama);
 import std.parallel (megatron);
 machine m { flops.bf16 = 1TFLOP/s; memory.rate = 1TB/s; level node { ranks = 2; rate = 1GB/s; } }
 runtime slow { launch = 70us; tax.collective = 0.30; tax.send = 0.1; }
-runtime fast extends slow { launch = 2us / 3; tax.copy = 0.2; tax.communication = 0.25; attention.kernel = 0.6; }
+runtime fast extends slow { launch = 2us / 3; tax.copy = 0.2; tax.communication = 0.25; attention.kernel = 0.6; attention.tile = 64; }
 job ideal {
   model = Llama(L = 1, D = 16, H = 4, KV = 2, F = 32, V = 32);
   step = train(B = 2, S = 8, optimizer = none);
@@ -56,6 +56,7 @@ TEST_F(MakeRuntimeTest, TheLastOneCounts) {
   EXPECT_EQ(runtime.taxOfCopies, (Rational{1, 5}));
   EXPECT_EQ(runtime.taxOfCommunication, (Rational{1, 4}));
   EXPECT_EQ(runtime.attentionKernel, (Rational{3, 5}));
+  EXPECT_EQ(runtime.attentionTile, 64);
 
   Plan plan("real");
   plan.set("runtime.launch", sema::OverrideValue::expression("5us"))

@@ -530,6 +530,10 @@ TEST(MachineTest, EntriesAreThoseThatAreSaid) {
   rates.latentFloor = 1;
   EXPECT_EQ(list(rates), "flops.f16 flops.bf16 flops.tf32 memory.rate host.rate host.flops host.memory node.rate "
                          "node.base- node.hop- kernel.least- small.floor.bf16- cache.floor- latent.floor- ");
+  rates.promptFloor = rates.expertFloor = 1;
+  EXPECT_EQ(list(rates), "flops.f16 flops.bf16 flops.tf32 memory.rate host.rate host.flops host.memory node.rate "
+                         "node.base- node.hop- kernel.least- small.floor.bf16- cache.floor- latent.floor- "
+                         "prompt.floor- experts.floor- ");
   EXPECT_EQ(list(makeRates()), ""); // rates without a machine
   EXPECT_EQ(list(MachineUnits()), "");
 }
@@ -590,6 +594,15 @@ TEST(MachineTest, OneEntryChanges) {
   EXPECT_EQ(compare(rates, "latent.floor", {9, 10}, price(attention)), 1);
   attention.isLatent = true;
   EXPECT_EQ(compare(rates, "latent.floor", {9, 10}, price(attention)), 0.9);
+  // A prompt and a sequence that decodes, 200 and 100; experts.
+  attention.isLatent = false, attention.isPacked = true;
+  attention.heads = 1, attention.pairs = 2, attention.promptPairs = 1;
+  rates.promptFloor = 200;
+  EXPECT_EQ(compare(rates, "prompt.floor", {9, 10}, price(attention)), 280. / 300);
+  rates.types[size_t(DType::BF16)].experts = rates.expertWeights = Rational{1, 1};
+  rates.expertFloor = 100;
+  product = {.kind = WorkKind::Contraction, .type = DType::F16, .isGrouped = true, .experts = 1};
+  EXPECT_EQ(compare(rates, "experts.floor", {9, 10}, price(product)), 0.9);
 
   // What was measured of a level is of its links.
   rates.levels[0].collectives = {

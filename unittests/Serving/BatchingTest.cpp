@@ -25,7 +25,7 @@ TEST(Batching, PairsDoNotDependOnChunks) {
   }
 }
 
-/// S33: 8 tokens have 8 * 8 / 2 under their mask, 4 behind 8 have 4 * 8 + 4 * 4 / 2, and one behind 12 has 13.
+/// 8 tokens have 8 * 8 / 2 under their mask, 4 behind 8 have 4 * 8 + 4 * 4 / 2, and one behind 12 has 13.
 TEST(Batching, CountsTheAreaUnderTheMask) {
   Served served = serve({makeRequest(12, 2)}, withBudget(8));
   EXPECT_EQ(served.iterations[0].twiceArea, 64);

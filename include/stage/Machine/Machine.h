@@ -82,6 +82,7 @@ struct TypeRates {
   std::optional<Rational> blockSustained;
   std::optional<Rational> small;   ///< The part of `flops` that products of few rows reach.
   std::optional<Ticks> smallFloor; ///< What each of these takes besides FLOPs and bytes.
+  std::optional<Rational> experts; ///< The part of `flops` that products of experts with few rows reach.
 
   const OpRatio &getContraction(const Work &work) const {
     return work.isBlockScaled && blockContraction.isSaid() ? blockContraction : contraction;
@@ -120,11 +121,14 @@ struct MachineRates {
   std::array<TypeRates, numOperandTypes> types;
   Rational attentionBackward = {3, 1};          ///< Times as long as forward.
   Ticks kernelLeast = 0;                        ///< No element-wise kernel is shorter.
+  std::optional<Rational> expertWeights;        ///< Of `memory`, in those of experts; nothing: as other products.
+  Ticks expertFloor = 0;                        ///< What each of these takes besides FLOPs and bytes.
   std::optional<Rational> smallWeights;         ///< Of `memory`, in products of few rows; nothing: as other products.
   std::optional<Rational> cacheEfficiency;      ///< Of `memory`, in attention to a cache; nothing: as other attention.
   std::optional<Rational> cacheAttention;       ///< Of `flops`, in attention to a cache.
   std::optional<Rational> latentAttention;      ///< The same to a cache of latent vectors.
   Ticks cacheFloor = 0;                         ///< What attention to a cache takes besides FLOPs and bytes.
+  std::optional<Ticks> promptFloor;             ///< The same of prompts that are computed beside others.
   std::optional<Ticks> latentFloor;             ///< The same to a cache of latent vectors.
   uint64_t hostCapacity = 0;                    ///< Bytes of host memory for each rank; 0: not said.
   int64_t hostRanks = 0;                        ///< That share a host; 0: not said.
@@ -152,7 +156,9 @@ struct MachineEntry {
     KernelLeast,
     SmallFloor,
     CacheFloor,
-    LatentFloor
+    LatentFloor,
+    PromptFloor,
+    ExpertFloor
   };
   Kind kind;
   size_t index = 0; ///< Of the type, or of the level.
@@ -253,7 +259,12 @@ private:
   double priceContraction(const Work &work, const TypeRates &type, double times = 1) const;
   /// Whether it says what products of few rows reach on operands of this type.
   bool hasSmallRates(const Work &work) const;
+  /// Products of experts among which tokens are routed, of which the machine says what they reach.
+  bool hasExpertRates(const Work &work, const TypeRates &type) const;
+  double priceExperts(const Work &work, const TypeRates &type) const;
   std::optional<double> priceSmallContraction(const Work &work, const TypeRates &type) const;
+  /// Attention of a server's iteration, of which the machine says what it reaches.
+  bool isOfServer(const Work &work) const;
   std::optional<double> priceCachedAttention(const Work &work, const TypeRates &type) const;
   Ticks getSmallFloor(const Work &work, const TypeRates &type) const;
   double priceAttention(const Work &work, const TypeRates &type) const;

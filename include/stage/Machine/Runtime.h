@@ -39,6 +39,7 @@ struct KernelRule {
   // Null: not said. In bytes, and in picoseconds.
   Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
   Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
+  Size floor, backwardFloor;             ///< What the kernel takes besides its bytes, in place of the shortest kernel.
   Size host, backwardHost;               ///< For so long the device waits for the host.
   std::optional<Rational> speed;         ///< Of the kernel, as a part of the speed that the machine says.
   std::optional<DType> type;             ///< In which the kernel of a product multiplies.
@@ -68,6 +69,9 @@ struct Runtime {
   /// The part of a link's rate that an all_to_all reaches inside of the outermost level, in place of what the machine
   /// says: each software has kernels of its own for the exchange of experts' tokens. 0: not said.
   Rational exchangeEfficiency;
+  /// Where a unit has a prompt, attention computes the rows of each sequence and head in tiles of so many. 0: it packs
+  /// heads, so that one row of a sequence costs no more.
+  int64_t attentionTile = 0;
   std::vector<KernelRule> kernels;
 
   /// `megatron_2 with launch = 5us`; `ideal` without a name.

@@ -6,7 +6,8 @@
 //
 //   linear(x: [4096, 8192], w: [8192, 1024])     Contraction, m = 4096, n = 1024, k = 8192
 //   weight gradient, accumulated in f32          Contraction, m = 1024, n = 8192, k = 4096, resultBytes = 8 m n
-//   8 experts of 512 rows each                   Contraction, batch = 8, m = 512, isGrouped
+//   8 experts of 512 rows each                   Contraction, batch = 8, m = 512, isGrouped, experts = 64, choices = 4,
+//                                                tokens = 8192
 //   attention of 8 heads, 4096 tokens            Attention, heads = 8, rows = columns = 4096, pairs = 8 * 4096^2 / 2
 //   the same, one new token against its cache    Attention, heads = 8, rows = 1, columns = 4096, pairs = 8 * 4096
 //   rms_norm                                     Elementwise
@@ -38,8 +39,11 @@ struct Work {
   int64_t bytes = 0;        ///< Bytes read and written.
   int64_t besideBytes = 0;  ///< Bytes that kernels beside the task's own one read and write.
   int64_t host = 0;         ///< Picoseconds for which the device waits for the host.
-  bool isInside = false;    ///< Another task's kernel does all of it.
-  Rational speed = {1, 1};  ///< Speed of the software's kernel, as a part of what the machine says.
+  /// Picoseconds that an element-wise kernel takes besides its bytes, in place of the machine's shortest kernel;
+  /// negative: not said.
+  int64_t floor = -1;
+  bool isInside = false;   ///< Another task's kernel does all of it.
+  Rational speed = {1, 1}; ///< Speed of the software's kernel, as a part of what the machine says.
 
   DType type = DType::F32;    ///< Element type of the multiplication; for quantized operands their stored type.
   bool isBlockScaled = false; ///< Quantized operands have a scale for each block, not one for all elements.
@@ -48,6 +52,9 @@ struct Work {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;
   bool isGrouped = false;  ///< Each product of the batch has its own weights, for example one expert each.
+  int64_t experts = 0;     ///< If they are experts: how many there are on all ranks,
+  int64_t choices = 0;     ///< to how many each token goes,
+  int64_t tokens = 0;      ///< and how many tokens there are on all ranks.
   int64_t resultBytes = 0; ///< Bytes of the result written; if the product adds to a buffer, also those read.
 
   int64_t rows = 0, columns = 0; ///< Queries and keys of one sequence, masked or not.
@@ -56,7 +63,12 @@ struct Work {
   int64_t headSize = 0;          ///< Elements of a query vector.
   int64_t valueSize = 0;         ///< Elements of a value vector.
   int64_t pairs = 0;             ///< Pairs of a query and a key that the mask keeps, over all heads and sequences.
-  bool isLatent = false;         ///< One tensor holds keys and values: each value is a part of its key.
+  /// Rows and columns are those of several sequences together, as in an iteration of a server.
+  bool isPacked = false;
+  int64_t promptPairs = 0; ///< If it is packed: pairs of sequences with several queries.
+  int64_t tiledPairs = 0;  ///< Pairs that a kernel computes whose rows are whole tiles of each sequence and head; 0:
+                           ///< `pairs`.
+  bool isLatent = false;   ///< One tensor holds keys and values: each value is a part of its key.
   /// Bytes of a product's result beyond 2 an element, or beyond the operands' type if that is wider. A result that is
   /// added to a buffer has them.
   int64_t getAddedBytes() const {

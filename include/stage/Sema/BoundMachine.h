@@ -64,11 +64,14 @@ struct BoundMachine {
   ByName<Rate> flops;                    ///< Per second.
   ByName<BoundRatio> contraction, attention;
   ByName<Rational> sustained;
-  ByName<Rational> small;               ///< The part of FLOP/s that products of few rows reach.
-  ByName<int64_t> smallFloor;           ///< Picoseconds that each of these takes besides.
-  std::optional<Rational> smallWeights; ///< Part of the rate of memory; nothing: these are priced as other products.
+  ByName<Rational> small;                ///< The part of FLOP/s that products of few rows reach.
+  ByName<int64_t> smallFloor;            ///< Picoseconds that each of these takes besides.
+  ByName<Rational> experts;              ///< The part of FLOP/s that products of experts with few rows reach.
+  std::optional<Rational> expertWeights; ///< The same of memory; nothing: these are priced as other products.
+  int64_t expertFloor = 0;               ///< Picoseconds that each of these takes besides.
+  std::optional<Rational> smallWeights;  ///< Part of the rate of memory; nothing: these are priced as other products.
   /// Parts of the rates of memory and FLOPs that attention to a cache reaches, and picoseconds that it takes besides.
-  std::optional<Rational> cacheEfficiency, cacheAttention, latentAttention, latentFloor;
+  std::optional<Rational> cacheEfficiency, cacheAttention, latentAttention, latentFloor, promptFloor;
   int64_t cacheFloor = 0;
   Rational attentionBackward = {3, 1}; ///< Times as long as forward.
   Rate memoryRate;

@@ -9,7 +9,8 @@
 //
 //   fused with tax.collective = 0.2     launch 8,000,000 ps, tax.collective 1/5, all other taxes 0, both speeds 1
 //
-// All values have been checked: a launch takes 0 to 1 s, taxes are 0 to 1, speeds are above 0 and at most 2.
+// All values have been checked: a launch takes 0 to 1 s, taxes are 0 to 1, speeds are above 0 and at most 2, a tile has
+// 1 to 1024 rows.
 //
 // Limits: nothing is priced here. stage/Machine/Runtime.h says what the values mean.
 //
@@ -36,6 +37,7 @@ struct BoundKernels {
   // Null: not said. In bytes, and in picoseconds.
   Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
   Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
+  Size floor, backwardFloor;             ///< What the kernel takes besides its bytes.
   Size host, backwardHost;               ///< For so long the device waits for the host.
   std::optional<Rational> speed;         ///< Of the kernel, as a part of the speed that the machine says.
   StringRef type;                        ///< In which the kernel of a product multiplies, as in `flops.T`.
@@ -50,6 +52,7 @@ struct BoundRuntime {
   Rational taxOfCollectives, taxOfSends, taxOfCopies, taxOfCommunication;
   Rational attentionKernel = {1, 1}, kernelSpeed = {1, 1};
   Rational exchangeEfficiency;       ///< 0: not said.
+  int64_t attentionTile = 0;         ///< Rows; 0: not said.
   std::vector<BoundKernels> kernels; ///< The last base first: of several for one op the last one counts.
 
   /// `megatron_2 with launch = 5us`.

@@ -19,6 +19,9 @@
 //   K4  Element-wise ops behind a product are inside of the product's kernel, and take nothing, if one `fuse` names
 //   both. K5  What `bytes` says stands in place of what the kernel reads and writes, and may not be less than it reads.
 //
+//   K6  Appending to a cache is an element-wise op `append`, whose operand x is what it appends. It is part of no fused
+//       kernel.
+//
 // Limits: FLOPs of a fused kernel are those of its last op; memory alone decides how long element-wise kernels take on
 // the machines of the library. A kernel ends with its block: the end of a layer is not fused with the beginning of the
 // next one.
@@ -35,7 +38,7 @@ namespace stage {
 /// What software does for an op. Null sizes: what the op says, or none.
 struct OpKernel {
   Size bytes, besideBytes;   ///< As Work has them.
-  Size host;                 ///< Picoseconds.
+  Size floor, host;          ///< Picoseconds.
   Rational speed = {1, 1};   ///< As a part of the speed that the machine says.
   std::optional<DType> type; ///< As Work has it, for products.
   bool allowsTF32 = false;
@@ -54,11 +57,14 @@ public:
   }
   /// Of an op's kernel, as a part of the speed that the machine says.
   Rational getSpeed(const Op &op, bool isAttention) const;
+  /// As Runtime has it.
+  int64_t getAttentionTile() const { return attentionTile; }
 
 private:
   friend class KernelFinder;
   llvm::DenseMap<const Op *, OpKernel> kernels;
   Rational speed = {1, 1}, attentionSpeed = {1, 1};
+  int64_t attentionTile = 0;
 };
 
 /// Says which rules of a runtime speak of no op of a program, and which name ops on both sides of communication, where

@@ -17,6 +17,13 @@ const SequenceSum *stage::findSum(const Graph &graph, const SequenceSum &wanted)
   return nullptr;
 }
 
+SequenceSum stage::ofPrompts(const Graph &graph, const SequenceSum &pairs, const Dim &rows, int64_t tile) {
+  if (!tile)
+    return {"", pairs.ofSeveral, graph.sizes.zero(), pairs.loc};
+  Size inTiles = (pairs.ofSeveral * (rows.size.ceilDiv(graph.sizes.constant(tile)) * tile)).ceilDiv(rows.size);
+  return {"", inTiles, pairs.ofOne * tile, pairs.loc};
+}
+
 static bool isPacked(const Op &op, unsigned index) { return op.extents[index].dim && op.extents[index].dim->isPacked; }
 
 bool stage::isStateOfEach(const Value &value) {

@@ -110,7 +110,7 @@ class Replica:
         drafts = n - 1 if request.drafting else 0
         it["recomputed_tokens"] += len(request.seen.intersection(positions))
         it["attended_pairs"] += sum(position + 1 for position in positions)
-        it["twice_area"] += int(2 * (n * cache + (Fraction(n * n, 2) if n > 1 else 1)))      # S33
+        it["twice_area"] += int(2 * (n * cache + (Fraction(n * n, 2) if n > 1 else 1)))
         samples = cache + n >= len(request.known)
         request.will_sample = samples
         request.under_way.append(n)
@@ -282,7 +282,7 @@ def serve(requests, o):
                 if not any(it["sequences"] for it in its):
                     break
                 # S11, S22, S39
-                lasts = max(o["iteration_time"] + it["new_tokens"] * o["token_time"] + it["cached_tokens"] * o["cached_time"] + roofline(it, o) for it in its)
+                lasts = o["iteration_time"]
                 last, at = max(time, free[g][-1]), time
                 for stage in range(o["stages"]):
                     at = max(at, free[g][stage]) + math.floor(lasts * 1e9 + 0.5)
@@ -294,15 +294,6 @@ def serve(requests, o):
                 heapq.heappush(events, (at, 0, g))
                 heapq.heappush(events, (free[g][0], 3, g))
     return steps, done
-
-
-def roofline(it, o):                                                # S33, S34
-    amounts = {"iteration": 1, "token": it["new_tokens"], "cached_token": it["cached_tokens"], "pair": it["attended_pairs"],
-               "area": it["twice_area"] / 2,
-               "sequence": len(it["sequences"]), "logit": it["logits"]}
-    times = [sum(float(cost) * amounts[of] for of, cost in o["costs"][what].items()) / o[rate]
-             for what, rate in [("flops", "flops"), ("bytes", "memory")] if o[rate]]
-    return max(times, default=0.0)
 
 
 def thousandths(a, b):
@@ -374,7 +365,7 @@ def draw(rng):
         "draft": rng.choice([0, 0, 1, 3]), "acceptance": Fraction(0),
         "prefix_store": rng.choice([None, 0, 3, 20]), "prefix_block": rng.choice([1, 8, 50]),
         "replicas": rng.choice([1, 1, 1, 2, 3]), "deal": "round-robin", "lock_step": False,
-        "iteration_time": rng.choice([0.0, 1e-3, 12.5e-3]), "token_time": rng.choice([0.0, 20e-6]), "cached_time": rng.choice([0.0, 3e-9]),
+        "iteration_time": rng.choice([20e-6, 1e-3, 12.5e-3]),
     }
     o["stages"] = rng.choice([1, 1, 2, 3, 4])
     o.update(prefill_replicas=rng.choice([0, 0, 1, 2]), send_time=0.0, send_token_time=0.0)
@@ -417,19 +408,7 @@ def draw(rng):
         o["chunk"] = max(o["chunk"], 1 + o["draft"])
         flags.append(f"--chunk={o['chunk']}")
     flags += [f"--token-budget={o['token_budget']}", f"--max-sequences={o['max_sequences']}", f"--block={o['block']}"]
-    if o["iteration_time"] + o["token_time"] + o["cached_time"] == 0:
-        o["iteration_time"] = 1e-3
-    o.update(costs=None, flops=0.0, memory=0.0)
-    if rng.random() < 0.3:
-        # Small whole numbers, whose sums are exact in whatever order they are added.
-        o["costs"] = {what: {of: rng.randint(0, 1000) for of in ["iteration", "token", "cached_token", "pair", "area", "sequence", "logit"]
-                             if rng.random() < 0.7} for what in ["flops", "bytes"]}
-        for rate in ["flops", "memory"]:
-            o[rate] = float(rng.choice([1e5, 2e6]))  # whole nanoseconds for each of them
-            flags.append(f"--{rate}={int(o[rate])}{'FLOP' if rate == 'flops' else 'B'}/s")
-    for key, unit, scale in [("iteration_time", "us", 1e6), ("token_time", "us", 1e6), ("cached_time", "ns", 1e9)]:
-        if o[key]:
-            flags.append(f"--{key.replace('_', '-')}={o[key] * scale:g}{unit}")
+    flags.append(f"--iteration-time={o['iteration_time'] * 1e6:g}us")
     return requests, o, flags
 
 
@@ -461,16 +440,12 @@ def main():
         first = rows[0][0]
         requests = [Request(i, at - first, *rest) for i, (at, *rest) in enumerate(rows)]
         steps, done = serve(requests, o)
-        if o["costs"]:
-            (folder / "costs.json").write_text(json.dumps(o["costs"]))
-            flags.append(f"--costs={folder / 'costs.json'}")
         command = [stagec, "serve", str(path), "--report=json", "--iterations=0..1000000", *flags]
         run = subprocess.run(command, capture_output=True, text=True)
         assert run.returncode == 0, (command, run.stderr)
         theirs = json.loads(run.stdout, parse_float=Decimal)
         listed = normalize(theirs.pop("listed"))
         ours = report_of(steps, done, o)
-        ours["times_without_communication"] = o["costs"] is not None
         for key in ["output_tokens_per_s", "requests_per_s", "mean_blocks", "mean_in_flight"]:
             ours[key] = plain(ours[key])
         theirs = normalize(theirs)

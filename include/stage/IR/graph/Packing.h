@@ -28,6 +28,10 @@ namespace stage {
 SequenceSum getTwiceMaskArea(const Graph &graph, const Op &op);
 /// What a size is of a sequence of which a unit takes one position of `rows`.
 Size ofOnePosition(const Graph &graph, Size ofSeveral, const Dim &rows);
+/// Of these pairs those that a kernel computes of a unit that has a prompt. `tile` 0: those of sequences with several
+/// rows. Else all of them, as often as if the rows of each sequence were whole tiles: those of 100 rows 128 / 100
+/// times, those of one 64 times. Without a symbol.
+SequenceSum ofPrompts(const Graph &graph, const SequenceSum &pairs, const Dim &rows, int64_t tile);
 /// The sum of the graph that these are; null if it has none.
 const SequenceSum *findSum(const Graph &graph, const SequenceSum &wanted);
 
