@@ -56,7 +56,8 @@ Subjects::Subjects(Graph &graph) : graph(graph), slots(graph) {
   });
   auto isForExperts = [&](const Rule &rule) {
     return llvm::all_of(rule.dims, [&](llvm::StringRef name) {
-      return llvm::any_of(targets, [&](const Dim *dim) { return dim->name == name || dim->answersTo(name); });
+      bool isTarget = llvm::any_of(targets, [&](const Dim *dim) { return dim->name == name || dim->answersTo(name); });
+      return isTarget || !graph.findDim(name); // one of several that this program may have
     });
   };
   for (const AxisGroup &group : graph.mesh.getGroups()) {
