@@ -151,7 +151,8 @@ private:
       const Routing *routing = maker->kind == OpKind::Compute ? maker->def->getRouting() : nullptr;
       if (!routing && (isMove(maker->kind) || isCommunication(maker->kind) || maker->kind == OpKind::Compute))
         continue;
-      if (!routing || !routing->toSlots)
+      // Sent once, most choices of a token are of experts elsewhere, which says nothing of those here.
+      if (!routing || !routing->toSlots || routing->isOnce)
         return;
       auto getSize = [&](unsigned index) { return evaluate(maker->extents[index].size); };
       work.experts = getSize(routing->target);

@@ -8,18 +8,17 @@
 // Rules:
 //   A1  The error is the p90 of the nearest measured set (MeasuredSets.h). With an error of p the measured time is
 //       between step / (1 + p) and step / (1 - p), in nine of ten cases.
-//   A2  Steps of inference and steps on the ideal runtime have no set: nothing like them was measured. Nor have those
-//   on
-//       machines that were not measured and say nothing of products, which have a range instead (StepReport.h).
+//   A2  Steps of inference and steps on the ideal runtime have no set, because nothing like them was measured.
+//       A machine that was not measured and says nothing of products has a range instead (StepReport.h).
 //   A3  Reasons for which rows do not cover a step:
 //         host-bound        waits for launches take 5 % of the step or more
 //         short-step        the step is shorter than 100 ms: all that hosts do between kernels counts
 //         memory-full       less than 5 % of memory are left: allocators stall
-//         exchange-overlap  tokens are exchanged beside other work, for 5 % of the step or more, by a host that
-//         launches
+//         exchange-overlap  tokens are exchanged beside other work for 5 % of the step or more, and the host launches
 //                           each kernel
 //         local-experts     a rank has more than 16 experts, and waits for the host where tokens are routed
-//         more-ranks, other-type   than rows of the set have
+//         more-ranks        the step has more ranks than all rows of the set
+//         other-type        its products multiply in another type than those of the set
 //
 // Limits: errors of two plans on one machine are correlated, so that their order is surer than their bands say.
 //

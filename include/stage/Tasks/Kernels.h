@@ -17,8 +17,9 @@
 //       not wait for something that waits for it: an op whose other operands come from behind the kernel begins a new
 //       one. `fuse **.x()` speaks of forward, `fuse **.x.grad()` of gradients, `fuse class elementwise` of both.
 //   K4  Element-wise ops behind a product are inside of the product's kernel, and take nothing, if one `fuse` names
-//   both. K5  What `bytes` says stands in place of what the kernel reads and writes, and may not be less than it reads.
-//
+//       both.
+//   K5  What `bytes` says stands in place of what the kernel reads and writes, and may not be less than it reads. The
+//       number 0 says that the op is no kernel, because another kernel does its work.
 //   K6  Appending to a cache is an element-wise op `append`, whose operand x is what it appends. It is part of no fused
 //       kernel.
 //
