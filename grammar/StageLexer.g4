@@ -83,6 +83,7 @@ RECOMPUTING: 'recomputing';
 REDUCE: 'reduce';
 REPLICATE: 'replicate';
 REPLICATED: 'replicated';
+RESIDENT: 'resident';
 RESULT: 'result';
 RING: 'ring';
 ROUTES: 'routes';

@@ -56,7 +56,12 @@ machineStmt: dottedEntry | level;
 /// A level has the entries of another one that it does not replace.
 level: LEVEL name (EXTENDS name)? LBRACE dottedEntry* RBRACE;
 runtimeDecl: RUNTIME name (EXTENDS name)? LBRACE runtimeStmt* RBRACE;
-runtimeStmt: dottedEntry | AT kernels LBRACE kernelEntry* RBRACE | FUSE kernels SEMICOLON;
+runtimeStmt
+  : dottedEntry
+  | AT kernels LBRACE kernelEntry* RBRACE
+  | FUSE kernels SEMICOLON
+  | RESIDENT name AT kernels LBRACE kernelEntry* RBRACE
+  ;
 kernels: CLASS name | pattern;
 /// `backward bytes = 5 * bytes(x);`
 kernelEntry: name+ ASSIGN expr SEMICOLON;
@@ -239,6 +244,6 @@ nameNotMesh
   : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BECAUSE | BUFFER | BY | CACHE | CARRYING | CLASS | CONFIG | DIM | EXTENDS
   | FLOPS | FOLD | FUSE | GATHER | GATHERED | IGNORED | INPUT | JOB | KEEP | LAST | LAUNCHER | LEVEL | LINEAR | MACHINE | MASK | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
   | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
-  | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | RUNTIME | SAVES | SCAN | SCHEDULE | SEARCH | SHARD | SLOW | STATE
+  | REDUCE | REPLICATE | REPLICATED | RESIDENT | RESULT | RING | ROUTES | RUNTIME | SAVES | SCAN | SCHEDULE | SEARCH | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH
   ;

@@ -163,6 +163,8 @@ void Printer::stmt(const Stmt *stmt) {
     return;
   case NodeKind::KernelStmt: {
     auto *kernels = cast<KernelStmt>(stmt);
+    if (kernels->resident)
+      os << "resident " << kernels->resident.name << " ";
     os << (kernels->isFusion ? "fuse " : "at ");
     if (kernels->opClass)
       os << "class " << kernels->opClass.name;

@@ -186,7 +186,7 @@ private:
       return false;
     std::optional<TensorTracker> tracker;
     if (options.tracker)
-      tracker.emplace(part.program, tasks, diags);
+      tracker.emplace(part.program, tasks, options.memory, diags);
     statistics.ranks += ranks.size();
     const PlacedUnit &last = tasks.getUnits().back();
     numNodes = std::max<uint64_t>(1, last.base + last.layout->getNumNodes());

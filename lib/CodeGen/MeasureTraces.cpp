@@ -48,7 +48,7 @@ public:
       : mesh(program.graph->mesh), environments(program.graph->pipeline.environments),
         pipelineAxis(program.graph->pipeline.axis), groups(groups), tasks(program, groups, options, rankClass, diags) {
     if (options.tracker)
-      tracker.emplace(program, tasks, diags);
+      tracker.emplace(program, tasks, options.memory, diags);
     for (auto &[coordinates, times] : members) {
       RankSet &set = sets.emplace_back();
       set.times = times;

@@ -6,7 +6,8 @@
 
 using namespace stage;
 
-TensorTracker::TensorTracker(const Program &program, ClassTasks &tasks, DiagnosticEngine &diags)
+TensorTracker::TensorTracker(const Program &program, ClassTasks &tasks, const RuntimeMemory *memory,
+                             DiagnosticEngine &diags)
     : graph(*program.graph), buffers(program.buffers), producers(tasks.getProducers()), taskSizes(tasks.getSizes()),
       lifetimes(*program.graph) {
   tasks.setObserver(this);
@@ -18,8 +19,14 @@ TensorTracker::TensorTracker(const Program &program, ClassTasks &tasks, Diagnost
       continue;
     LocalBytes bytesOf(graph, diags, environment, tasks.getCoordinates());
     for (const UnitChain &chain : kinds.all)
-      chains.emplace_back(program, lifetimes.get(chain), bytesOf).run(chain);
+      chains.emplace_back(program, lifetimes.get(chain), bytesOf, /*folds=*/false, memory).run(chain);
   }
+  if (!memory)
+    return;
+  LocalBytes bytesOf(graph, diags, 0, tasks.getCoordinates());
+  for (const Resident &resident : memory->listResidents(tasks.getStage()))
+    residents.emplace_back("r" + std::to_string(residents.size()),
+                           uint64_t(bytesOf.evaluate(resident.bytes, SMLoc(), resident.name)));
 }
 
 std::string TensorTracker::getName(char kind, const Value *value, int64_t iteration) {
@@ -45,7 +52,7 @@ std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &u
       return getName(simulator.getTensor(*handed), giver, simulator.getPart(*handed));
   }
   // What arrives in parts stands in no repeat.
-  return getName('t', tensor.maker, part ? int64_t(part) : tensor.iteration) + " " + maker->getName();
+  return getName(tensor.isOfRuntime ? 'k' : 't', tensor.maker, part ? int64_t(part) : tensor.iteration) + " " + maker->getName();
 }
 
 uint64_t TensorTracker::getBytes(const Value *value) {
@@ -184,6 +191,8 @@ void TensorTracker::loadInputs(const PlacedUnit &unit) {
 }
 
 void TensorTracker::addLists(NodeFields &node, bool isLast) {
+  for (auto &[name, bytes] : std::exchange(residents, {}))
+    addStatic(name, bytes); // they are there from the beginning
   if (isLast)
     for (auto &[name, bytes] : statics)
       addInput(name, bytes);

@@ -11,7 +11,7 @@
 //   step      update           inputs [p2, g2, s2]     and so are parameters and states updated
 //
 // Names: `p` parameters, `g` gradient buffers, `s` optimizer states, `i` inputs of a
-// microbatch, `t` everything else; a number per value of the program, the iteration of
+// microbatch, `r` what software keeps in all of a step, `k` what it keeps for a gradient, `t` everything else; a number per value of the program, the iteration of
 // its repeat, and the unit that made it.
 //
 // Algorithm: each chain of units is simulated once, as for the report
@@ -35,7 +35,8 @@ namespace stage {
 class TensorTracker : public TaskObserver {
 public:
   /// Observes the tasks of a class from here on. All must outlive the tracker.
-  TensorTracker(const Program &program, ClassTasks &tasks, DiagnosticEngine &diags);
+  /// Without `memory` software keeps nothing besides.
+  TensorTracker(const Program &program, ClassTasks &tasks, const RuntimeMemory *memory, DiagnosticEngine &diags);
 
   void observeOp(const Op &op, const PlacedUnit &unit, int64_t iteration, const Task &task,
                  llvm::ArrayRef<const PlacedUnit *> loaded) override;
@@ -69,6 +70,7 @@ private:
   unsigned numChains = 0;           ///< Of the stage.
   std::vector<unsigned> placeOf;    ///< By environment: in the list of those with sizes of their own.
   std::deque<UnitSimulator> chains; ///< Per environment with sizes of its own all of them.
+  std::vector<std::pair<std::string, uint64_t>> residents; ///< That no node has listed yet.
   llvm::DenseMap<const Value *, unsigned> numbers;
   llvm::DenseMap<const Value *, uint64_t> sizes;
   std::vector<std::pair<std::string, uint64_t>> statics; ///< All that were read, in the order of the first read.

@@ -6,6 +6,7 @@
 #include "stage/Compiler/Session.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IRGen/IRGen.h"
+#include "stage/Memory/RuntimeMemory.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/training/LossScale.h"
@@ -178,6 +179,13 @@ static StepOrigin findOrigin(const sema::BoundJob &job) {
   return origin;
 }
 
+std::pair<__int128, __int128> stage::divideCapacity(const sema::BoundJob &job) {
+  __int128 capacity = __int128(job.machine->memoryCapacity), reserved = 0;
+  if (job.runtime)
+    reserved = capacity * job.runtime->reserve.num / job.runtime->reserve.den;
+  return {capacity - reserved, reserved};
+}
+
 std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   std::optional<Machine> machine = makeMachine(c);
   if (!machine)
@@ -185,7 +193,7 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   const MachineRates *rates = machine->getRates();
   StepReport step;
   step.peakType = c.job->precision.activation.name.str();
-  step.capacity = __int128(c.job->machine->memoryCapacity);
+  std::tie(step.capacity, step.reserved) = divideCapacity(*c.job);
   step.powerBusy = rates->powerBusy;
   step.powerIdle = rates->powerIdle;
   step.price = rates->price;
@@ -220,8 +228,17 @@ bool stage::completeStepReport(Compilation &c, StepReport &step) {
   return step.sensitivities.has_value();
 }
 
-std::optional<Report> stage::makeReport(Compilation &c) {
-  MemoryReport memory = accountMemory(*c.program, c.diags);
+const RuntimeMemory *stage::findRuntimeMemory(Compilation &c) {
+  if (!c.memory)
+    c.memory = RuntimeMemory::find(*c.program, makeRuntime(c.job->runtime), c.diags);
+  return c.memory.get();
+}
+
+std::optional<Report> stage::makeReport(Compilation &c, bool withMoments) {
+  const RuntimeMemory *kept = findRuntimeMemory(c);
+  if (!kept)
+    return std::nullopt;
+  MemoryReport memory = accountMemory(*c.program, c.diags, kept, withMoments);
   if (c.diags.hasErrors())
     return std::nullopt;
   Report report = makeReport(*c.program, std::move(memory), c.diags);

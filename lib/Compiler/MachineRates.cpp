@@ -135,13 +135,16 @@ static KernelRule::OpClass findOpClass(StringRef name) {
       .Case("contraction", OpClass::Contraction)
       .Case("attention", OpClass::Attention)
       .Case("optimizer", OpClass::Optimizer)
+      .Case("send", OpClass::Send)
       .Default(OpClass::Named);
 }
 
 static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
   std::vector<KernelRule> rules;
   for (const sema::BoundKernels &kernels : runtime.kernels)
-    rules.push_back({.isFusion = kernels.isFusion,
+    rules.push_back({.kind = kernels.isFusion             ? KernelRule::Kind::Fusion
+                             : kernels.resident.empty() ? KernelRule::Kind::Kernel
+                                                        : KernelRule::Kind::Resident,
                      .opClass = findOpClass(kernels.opClass),
                      .pattern = PathPattern::parse(kernels.pattern),
                      .range = kernels.range,
@@ -157,7 +160,16 @@ static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
                      .type = kernels.type.empty()     ? std::nullopt
                              : kernels.type == "tf32" ? std::optional(DType::F32)
                                                       : parseDType(kernels.type),
-                     .allowsTF32 = kernels.type == "tf32"});
+                     .allowsTF32 = kernels.type == "tf32",
+                     .resident = kernels.resident.str(),
+                     .isPerShape = kernels.isPerShape,
+                     .keepBytes = kernels.keepBytes,
+                     .overwritten = kernels.overwritten.str(),
+                     .backwardOverwritten = kernels.backwardOverwritten.str(),
+                     .dropped = kernels.dropped.str(),
+                     .heldUntil = kernels.heldUntil.str(),
+                     .holdBytes = kernels.holdBytes,
+                     .placed = kernels.placed.str()});
   return rules;
 }
 
@@ -175,5 +187,6 @@ Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
           .kernelSpeed = runtime->kernelSpeed,
           .exchangeEfficiency = runtime->exchangeEfficiency,
           .attentionTile = runtime->attentionTile,
-          .kernels = makeKernels(*runtime)};
+          .kernels = makeKernels(*runtime),
+          .reserve = runtime->reserve};
 }

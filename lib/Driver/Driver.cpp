@@ -124,7 +124,7 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
   }
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
-    report = makeReport(c);
+    report = makeReport(c, /*withMoments=*/true);
     if (!report)
       return false;
     if (report->step && options.report != ReportKind::None && !completeStepReport(c, *report->step))
@@ -132,9 +132,11 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     if (options.emit == EmitKind::Memory)
       print(llvm::outs(), report->memory);
   }
-  if (!options.traces.directory.empty()) {
+  EmitOptions traces = options.traces;
+  if (traces.tracker && !(traces.memory = findRuntimeMemory(c)))
+    return false;
+  if (!traces.directory.empty()) {
     ProgressBar bar(llvm::errs());
-    EmitOptions traces = options.traces;
     if (llvm::errs().is_displayed())
       traces.progress = &bar;
     std::unique_ptr<TaskDurations> durations;
@@ -154,7 +156,7 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     if (report)
       report->traces = describe(*written, /*written=*/true, traces.steps);
   } else if (options.report != ReportKind::None) {
-    if (std::optional<EmitStatistics> size = measureTraces(*c.program, options.traces, c.diags))
+    if (std::optional<EmitStatistics> size = measureTraces(*c.program, traces, c.diags))
       report->traces = describe(*size, /*written=*/false, options.traces.steps);
     if (c.diags.hasErrors())
       return false;

@@ -188,7 +188,7 @@ private:
   /// The size that was given, or the memory of the job's machine. False after a report.
   bool findLimit(const Compilation &own) {
     const std::optional<sema::BoundMachine> &machine = own.job->machine;
-    limit = *options.fits ? *options.fits : machine ? __int128(machine->memoryCapacity) : 0;
+    limit = *options.fits ? *options.fits : machine ? divideCapacity(*own.job).first : 0;
     if (!limit)
       session.getDiags().report(SMLoc(), diag::NoCapacity)
           << (machine ? "machine '" + machine->name + "' has no 'memory.capacity'" : "the job has no 'machine'");

@@ -20,7 +20,9 @@
 // grow with sizes: of ranks one of which has as much as another of everything, or more, the highest peak is that of
 // the one, the lowest that of the other, and those in between are not simulated.
 //
-// Limits: workspace of kernels and fragmentation are not counted.
+// What software keeps besides is RuntimeMemory's.
+//
+// Limits: fragmentation is not counted.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/graph/Costs.h"
@@ -38,7 +40,7 @@ using namespace stage;
 
 llvm::StringRef stage::getName(MemoryClass kind) {
   static const char *const names[] = {"parameters",  "gradients", "optimizer",     "activations",
-                                      "temporaries", "buffers",   "model_buffers", "caches"};
+                                      "temporaries", "buffers",   "model_buffers", "caches",    "residents"};
   return names[unsigned(kind)];
 }
 
@@ -74,13 +76,17 @@ public:
     entry.copies += copies;
     entry.bytes += bytes;
   }
+  void addResident(const std::string &name, ByteCount bytes) {
+    if (bytes && space == MemorySpace::Device)
+      residents.push_back({nullptr, name, MemoryClass::Residents, 1, bytes});
+  }
   void add(const std::vector<LiveValue> &values, int64_t times) {
     for (const LiveValue &live : values)
       add(live.value, live.kind, live.copies * times, live.bytes * times);
   }
   /// Largest first; of equal ones the first added.
   std::vector<LiveValue> take() const {
-    std::vector<LiveValue> result;
+    std::vector<LiveValue> result = residents;
     for (auto &entry : table)
       result.push_back(entry.second);
     llvm::stable_sort(result, [](const LiveValue &a, const LiveValue &b) { return a.bytes > b.bytes; });
@@ -90,11 +96,14 @@ public:
     MemoryUse use;
     for (auto &entry : table)
       use[entry.second.kind] += entry.second.bytes;
+    for (const LiveValue &resident : residents)
+      use[resident.kind] += resident.bytes;
     return use;
   }
 
 private:
   MemorySpace space;
+  std::vector<LiveValue> residents;
   llvm::MapVector<std::pair<const Value *, unsigned>, LiveValue> table;
 };
 
@@ -134,8 +143,9 @@ static ByteCount sumBytes(llvm::ArrayRef<LiveValue> values, MemorySpace space) {
 
 class Accountant {
 public:
-  Accountant(const Program &program, DiagnosticEngine &diags)
-      : program(program), graph(*program.graph), diags(diags), lifetimes(graph) {
+  Accountant(const Program &program, DiagnosticEngine &diags, const RuntimeMemory *memory, bool withMoments)
+      : program(program), graph(*program.graph), diags(diags), memory(memory), withMoments(withMoments),
+        lifetimes(graph) {
     select(SizeBinding());
   }
 
@@ -267,9 +277,9 @@ private:
         ByteCount &most = result.savedPerMicrobatch[stage.units[i].chunk];
         most = std::max(most, chains[chainOfUnit[i]].units.front().keptBytes[unsigned(MemorySpace::Device)]);
       }
-    static_cast<MemoryPeak &>(result) = findPeak(stage, chains, MemorySpace::Device, result.inFlight);
+    static_cast<MemoryPeak &>(result) = findPeak(stage, chains, MemorySpace::Device, result);
     if (usesHost(stage))
-      result.host = findPeak(stage, chains, MemorySpace::Host, result.inFlight);
+      result.host = findPeak(stage, chains, MemorySpace::Host, result);
     return result;
   }
 
@@ -277,7 +287,7 @@ private:
   // Static memory
   //===--------------------------------------------------------------------===//
 
-  /// Parameters, the model's buffers and caches, gradient buffers and optimizer states of a stage.
+  /// Parameters, the model's buffers and caches, gradient buffers, optimizer states and residents of a stage.
   void addStatic(const StageProgram &stage, LiveTable &live) {
     for (auto [param, copies] : collectState(graph, stage, OpKind::Param))
       live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * getBytesOf(0).get(param));
@@ -288,6 +298,8 @@ private:
       copies *= op.entries ? getBytesOf(0).evaluate(op.entries, op.loc, describe(*cache)) : 1;
       live.add(cache, MemoryClass::Caches, copies, ByteCount(copies) * getBytesOf(0).get(cache));
     }
+    for (const Resident &resident : memory ? memory->listResidents(stage) : std::vector<Resident>())
+      live.addResident(resident.name, getBytesOf(0).evaluate(resident.bytes, SMLoc(), resident.name));
     std::set<std::pair<const Value *, unsigned>> buffers;
     for (const UnitTemplate &unit : stage.templates)
       forEachOp(unit.items, [&](Op &op, int64_t times) {
@@ -330,7 +342,8 @@ private:
     ChainMemory result;
     result.templates = templates;
     result.simulator =
-        std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment), /*folds=*/true);
+        std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment), /*folds=*/true,
+                                        memory);
     result.simulator->run(templates);
     for (unsigned place = 0; place < templates.size(); ++place) {
       ChainMemory::UnitMemory &unit = result.units.emplace_back();
@@ -380,14 +393,24 @@ private:
     return found;
   }
 
+  /// Where units hold most.
+  struct WorstUnit {
+    ByteCount total = -1;
+    size_t position = 0;
+    OpenUnits open;
+  };
+
+  /// Says in `result` how many microbatches are in flight, and, of the device, what each kind of unit holds at most.
   MemoryPeak findPeak(const StageProgram &stage, const std::vector<ChainMemory> &chains, MemorySpace space,
-                      int64_t &mostInFlight) {
+                      StageMemory &result) {
     LiveTable live(space);
     addStatic(stage, live);
-    ByteCount fixed = live.getUse().getTotal(), kept = 0, most = -1;
+    ByteCount fixed = live.getUse().getTotal(), kept = 0;
     unsigned memory = unsigned(space);
-    size_t worst = 0;
-    OpenUnits open, openAtPeak;
+    OpenUnits open;
+    WorstUnit worst;
+    std::map<PhaseKind, WorstUnit> worstOfKind;
+    bool findsMoments = withMoments && space == MemorySpace::Device;
     std::vector<ByteCount> arriving = sumArriving(stage, chains);
     llvm::DenseMap<size_t, size_t> receivers;
     if (space == MemorySpace::Device)
@@ -411,11 +434,11 @@ private:
         hand(i, -1);
       ByteCount arrives = space == MemorySpace::Device ? arriving[i] : 0;
       ByteCount total = fixed + kept + arrives + chain.simulator->getPeak(place, space).total;
-      if (total > most) {
-        most = total;
-        worst = i;
-        openAtPeak = open;
-      }
+      if (total > worst.total)
+        worst = {total, i, open};
+      if (findsMoments)
+        if (WorstUnit &ofKind = worstOfKind[stage.units[i].kind]; total > ofKind.total)
+          ofKind = {total, i, open};
       if (auto receiver = receivers.find(i); receiver != receivers.end()) {
         isHanded.set(receiver->second);
         hand(receiver->second, 1);
@@ -425,22 +448,32 @@ private:
       kept += chain.units[place].keptBytes[memory];
       ++open[{chainOfUnit[i], place}].resting;
       inFlight += !movesCaches(stage.units[i].kind);
-      mostInFlight = std::max(mostInFlight, inFlight);
+      result.inFlight = std::max(result.inFlight, inFlight);
     }
+    for (auto &[kind, ofKind] : worstOfKind) {
+      MemoryMoment &moment = result.moments.emplace_back();
+      static_cast<MemoryPeak &>(moment) = describePeak(stage, chains, space, live, ofKind);
+      moment.phase = kind;
+    }
+    return describePeak(stage, chains, space, std::move(live), worst);
+  }
 
-    const Unit &unit = stage.units[worst];
-    const ChainMemory &chain = chains[chainOfUnit[worst]];
+  /// `live`: what is static.
+  MemoryPeak describePeak(const StageProgram &stage, const std::vector<ChainMemory> &chains, MemorySpace space,
+                          LiveTable live, const WorstUnit &worst) const {
+    const Unit &unit = stage.units[worst.position];
+    const ChainMemory &chain = chains[chainOfUnit[worst.position]];
     const UnitPeak &peak = chain.simulator->getPeak(chain.getPlace(unit.kind), space);
     if (peak.node)
       live.add(chain.simulator->listLive(*peak.node), 1); // of them those in this memory
-    for (auto [other, count] : openAtPeak) {
+    for (auto [other, count] : worst.open) {
       live.add(chains[other.first].units[other.second].kept, count.resting);
       live.add(chains[other.first].units[other.second].handedIn, count.waiting);
     }
-    for (size_t next = worst + 1; next < stage.units.size(); ++next) {
-      if (arrivals->getPost(next) <= worst)
+    for (size_t next = worst.position + 1; next < stage.units.size(); ++next) {
+      if (arrivals->getPost(next) <= worst.position)
         live.add(get(stage, chains, next).received, 1);
-      if (arrivals->getLoader(next).value_or(0) <= worst)
+      if (arrivals->getLoader(next).value_or(0) <= worst.position)
         live.add(get(stage, chains, next).inputs, 1);
     }
     MemoryUse use = live.getUse();
@@ -467,6 +500,8 @@ private:
   const Program &program;
   Graph &graph;
   DiagnosticEngine &diags;
+  const RuntimeMemory *memory;
+  bool withMoments;
   ChainLifetimes lifetimes;
   std::optional<Arrivals> arrivals;       ///< Of the current stage.
   std::vector<unsigned> chainOfUnit;      ///< By position in the list of the current stage.
@@ -475,6 +510,8 @@ private:
   std::map<unsigned, LocalBytes> bytesOf; ///< Per environment: with these coordinates.
 };
 } // namespace
+
+std::string stage::describe(const LiveValue &live) { return live.value ? describe(*live.value) : live.name; }
 
 std::string MemoryPeak::describeMoment() const {
   if (!op)
@@ -485,12 +522,13 @@ std::string MemoryPeak::describeMoment() const {
   return text;
 }
 
-MemoryReport stage::accountMemory(const Program &program, DiagnosticEngine &diags) {
+MemoryReport stage::accountMemory(const Program &program, DiagnosticEngine &diags, const RuntimeMemory *memory,
+                                  bool withMoments) {
   unsigned errorsBefore = diags.getNumErrors();
   MemoryReport report;
   report.program = &program;
   report.saved = collectSavedBytes(*program.graph);
-  Accountant accountant(program, diags);
+  Accountant accountant(program, diags, memory, withMoments);
   for (const StageProgram &stage : program.stages)
     report.stages.push_back(accountant.account(stage));
   return diags.getNumErrors() == errorsBefore ? report : MemoryReport();

@@ -379,7 +379,7 @@ void UnitSimulator::holdHandedOn() {
       copy.first = copy.last = end;
       copy.unit = number;
       copy.kind = MemoryClass::Temporaries;
-      copy.names = copy.isInput = copy.isHandedIn = copy.isView = 0;
+      copy.names = copy.isInput = copy.isHandedIn = copy.isView = copy.isOfRuntime = 0;
       if (!getLoop(value))
         parts[*handed] = 1; // else it would go by the name of what it is a copy of
       copies.push_back({unsigned(end), {*handed, /*isWrite=*/true}});
@@ -462,7 +462,7 @@ template <typename Filter> std::vector<LiveValue> UnitSimulator::list(Filter fil
     entry.value = tensor.value;
     entry.kind = tensor.kind;
     int64_t copies = getCopies(tensor);
-    entry.copies += parts.count(&tensor - tensors.data()) ? 0 : copies;
+    entry.copies += tensor.isOfRuntime || parts.count(&tensor - tensors.data()) ? 0 : copies;
     entry.bytes += ByteCount(tensor.size) * copies;
   }
   std::vector<LiveValue> result;

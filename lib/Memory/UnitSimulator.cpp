@@ -4,6 +4,7 @@
 #include "stage/IR/graph/Channel.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/Identity.h"
+#include "stage/Machine/RuntimeRules.h"
 #include "stage/Memory/Diagnostics.h"
 
 using namespace stage;
@@ -80,7 +81,7 @@ unsigned UnitSimulator::allocate(const Value *value, MemoryClass kind) {
   usesHost |= isOnHost(*value);
   tensor.kind = kind;
   tensor.unit = unit;
-  tensor.names = tensor.isInput = tensor.isHandedIn = tensor.isView = 0;
+  tensor.names = tensor.isInput = tensor.isHandedIn = tensor.isView = tensor.isOfRuntime = 0;
   tensor.first = nodes.empty() ? 0 : nodes.size() - 1;
   return tensors.size() - 1;
 }
@@ -127,13 +128,45 @@ static bool isStatic(const Value *value) {
   return isState(op->kind) || isAddition(op->kind) || isFetchOfUpdate(*op) || op->kind == OpKind::Append;
 }
 
-/// The result is written over the operand of which it is made.
-bool UnitSimulator::isInPlace(const Op &op, unsigned result) const {
-  if (op.kind != OpKind::AllReduce)
-    return false;
-  auto tensor = find(op.getOperand(result));
-  return tensor && tensors[*tensor].names == 1 && !tensors[*tensor].isView && !tensors[*tensor].isInput &&
-         diesWith(op.getOperand(result), op);
+/// The tensor of the operand over which the result is written: that of which an all_reduce makes it, or of which a
+/// runtime says so.
+std::optional<unsigned> UnitSimulator::findOverwritten(const Op &op, unsigned result) const {
+  std::optional<unsigned> number;
+  if (op.kind == OpKind::AllReduce)
+    number = result;
+  else if (const OpMemory *kept = memory && result == 0 ? memory->find(op) : nullptr)
+    number = kept->overwritten;
+  const Value *operand = number ? op.getOperand(*number) : nullptr;
+  auto tensor = operand ? find(operand) : std::nullopt;
+  if (!tensor || tensors[*tensor].names != 1 || tensors[*tensor].isView || tensors[*tensor].isInput ||
+      !diesWith(operand, op) || tensors[*tensor].size != bytes.get(op.getResult(result)))
+    return std::nullopt;
+  return tensor;
+}
+
+/// What the last run before a gradient keeps counts: that of the ops that run again, if they do.
+void UnitSimulator::keepForGradient(const Op &op, const OpMemory &kept) {
+  int64_t size = bytes.evaluate(kept.keepBytes, op.loc, describe(*op.getResult()));
+  if (!size)
+    return;
+  unsigned tensor = allocate(op.getResult(), MemoryClass::Temporaries);
+  tensors[tensor].size = size;
+  tensors[tensor].isOfRuntime = 1;
+  access(tensor, /*isWrite=*/true);
+  keptFor[{op.isRecomputed && op.origin ? op.origin : &op, tensors[tensor].iteration}] = tensor;
+}
+
+void UnitSimulator::hold(const Op &op, const OpMemory &kept) {
+  if (int64_t size = kept.holdBytes ? bytes.evaluate(kept.holdBytes, op.loc, describe(*op.getResult())) : 0) {
+    unsigned tensor = allocate(op.getResult(), MemoryClass::Temporaries);
+    tensors[tensor].size = size;
+    tensors[tensor].isOfRuntime = 1;
+    access(tensor, /*isWrite=*/true);
+    held[kept.heldUntil].push_back(tensor);
+  }
+  for (auto &result : op.getResults())
+    if (std::optional<unsigned> tensor = find(result.get()))
+      held[kept.heldUntil].push_back(*tensor);
 }
 
 void UnitSimulator::runSlice(const Op &op) {
@@ -189,9 +222,13 @@ void UnitSimulator::runPermute(const Op &op) {
 
 void UnitSimulator::runNode(const Op &op) {
   addNode(&op);
-  for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
-    if (auto tensor = find(operand))
+  const OpMemory *kept = memory ? memory->find(op) : nullptr;
+  for (unsigned i = 0; i < (op.kind == OpKind::Accumulate ? 1 : op.getNumOperands()); ++i)
+    if (auto tensor = find(op.getOperand(i)); tensor && !(kept && llvm::is_contained(kept->dropped, i)))
       access(*tensor, /*isWrite=*/false);
+  if (!keptFor.empty() && isGradient(op))
+    if (auto known = keptFor.find({op.origin, getIteration() ? int(*getIteration()) : -1}); known != keptFor.end())
+      access(known->second, /*isWrite=*/false);
   if (isAddition(op.kind))
     return; // writes static memory
   if (isCacheCopy(op.kind))
@@ -199,11 +236,11 @@ void UnitSimulator::runNode(const Op &op) {
   for (auto &result : op.getResults()) {
     if (getFusedAccumulation(*program.graph, result.get()) || isStatic(result.get()) || getCacheWrittenInPlace(*result))
       continue;
-    if (isInPlace(op, result->getNumber())) {
-      unsigned tensor = *find(op.getOperand(result->getNumber()));
-      tensors[tensor].kind = MemoryClass::Buffers;
-      tensors[tensor].value = result.get();
-      name(getName(result.get()), tensor);
+    if (std::optional<unsigned> tensor = findOverwritten(op, result->getNumber())) {
+      if (op.kind == OpKind::AllReduce)
+        tensors[*tensor].kind = MemoryClass::Buffers;
+      tensors[*tensor].value = result.get();
+      name(getName(result.get()), *tensor);
       continue;
     }
     const Value *whole = findJoined(*result);
@@ -216,11 +253,17 @@ void UnitSimulator::runNode(const Op &op) {
                                                              : isCommunication(op.kind) || isCopy(op.kind)
                                                                  ? MemoryClass::Buffers
                                                                  : MemoryClass::Temporaries);
+    if (kept && kept->isInResident)
+      tensors[tensor].size = 0;
     access(tensor, /*isWrite=*/true);
     name(getName(result.get()), tensor);
     if (whole)
       name(getName(whole), tensor);
   }
+  if (kept && kept->keepBytes)
+    keepForGradient(op, *kept);
+  if (kept && kept->heldUntil)
+    hold(op, *kept);
   // What keeps a window does not hold all that the positions of a unit see: they read what was added, too.
   auto countPositions = [&](const Value *value) {
     return bytes.evaluate(value->type.shape[op.dim].size, op.loc, describe(*value));
@@ -252,7 +295,16 @@ void UnitSimulator::visitOp(const Op &op) {
   if (isNew)
     it->second = hasNode(*program.graph, op);
   if (it->second)
-    return runNode(op);
+    runNode(op);
+  if (memory && memory->endsHold(op))
+    if (auto ended = held.find(&op); ended != held.end()) {
+      ReleasedTensors &together = released.emplace_back();
+      together.tensors = std::move(ended->second);
+      together.node = int(nodes.size()) - 1;
+      held.erase(ended);
+    }
+  if (it->second)
+    return;
   // What moves nothing gives its operand another name.
   if (op.kind == OpKind::Compute && op.getNumOperands())
     if (auto tensor = find(op.getOperand(0)))

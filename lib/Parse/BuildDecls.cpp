@@ -253,6 +253,8 @@ Stmt *Builder::runtimeStmt(Grammar::RuntimeStmtContext *tree) {
   auto *node = make<KernelStmt>(tree);
   node->doc = docsBefore(tree);
   node->isFusion = tree->FUSE() != nullptr;
+  if (tree->RESIDENT())
+    node->resident = ident(tree->name());
   Grammar::KernelsContext *kernels = tree->kernels();
   if (kernels->pattern())
     node->pattern = pattern(kernels->pattern());

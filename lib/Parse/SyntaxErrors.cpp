@@ -160,7 +160,7 @@ static antlr4::Token *findOpenBrace(antlr4::Token *token, antlr4::TokenStream &s
 }
 
 /// The statements that runtimes do not have yet.
-static constexpr llvm::StringLiteral laterStatements[] = {"allocator", "hold", "resident"};
+static constexpr llvm::StringLiteral laterStatements[] = {"allocator", "hold"};
 
 /// The word that begins a later statement of a runtime, if its second token is `token`.
 static antlr4::Token *findLaterStatement(Grammar &parser, antlr4::Token *token) {

@@ -39,20 +39,41 @@ struct PeakRow {
 /// Neighbouring stages that show the same row are shown once: `1-6`.
 static bool looksLike(const PeakRow &left, const PeakRow &right) {
   const MemoryPeak &a = *left.memory, &b = *right.memory;
-  auto key = [](const LiveValue &live) { return std::tuple(live.value, live.kind, live.copies, live.bytes); };
+  auto key = [](const LiveValue &live) { return std::tuple(live.value, live.name, live.kind, live.copies, live.bytes); };
   return left.stage->stage + 1 == right.stage->stage && a.peak.bytes == b.peak.bytes && a.leastPeak == b.leastPeak &&
          left.stage->inFlight == right.stage->inFlight && a.describeMoment() == b.describeMoment() &&
          std::equal(a.live.begin(), a.live.end(), b.live.begin(), b.live.end(),
                     [&](const LiveValue &x, const LiveValue &y) { return key(x) == key(y); });
 }
 
+/// The peak of each kind of unit, of the device; software decides which kind holds most.
+static void printMoments(llvm::raw_ostream &os, llvm::ArrayRef<std::pair<std::string, PeakRow>> groups) {
+  std::vector<Records> table;
+  for (auto &[name, group] : groups) {
+    if (group.memory != group.stage || group.stage->moments.size() < 2)
+      continue;
+    for (const MemoryMoment &moment : group.stage->moments)
+      table.push_back({{"", "stage", name},
+                       {"", "units", getName(moment.phase).str()},
+                       {"", "activations", moment.peak[MemoryClass::Activations], formatBytes},
+                       {"", "temporaries", moment.peak[MemoryClass::Temporaries], formatBytes},
+                       {"", "buffers", moment.peak[MemoryClass::Buffers], formatBytes},
+                       {"", "peak", moment.peak.getTotal(), formatBytes},
+                       {"", "when", moment.describeMoment()}});
+  }
+  if (table.empty())
+    return;
+  os << "\n  peak of each kind of unit\n";
+  printTable(os, table, 4);
+}
+
 static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm::StringRef ofMemory) {
   auto any = [&](auto holds) { return llvm::any_of(rows, [&](const PeakRow &row) { return holds(*row.memory); }); };
-  // The columns of the model's buffers and of its caches are there where the model has some.
+  // The columns of the model's buffers, of its caches and of residents are there where some exist.
+  auto isOptional = [](MemoryClass kind) { return kind >= MemoryClass::ModelBuffers; };
   llvm::SmallVector<MemoryClass, 8> shown;
   for (unsigned number = 0; number < numMemoryClasses; ++number)
-    if (MemoryClass kind = MemoryClass(number); (kind != MemoryClass::ModelBuffers && kind != MemoryClass::Caches) ||
-                                                any([&](const MemoryPeak &memory) { return memory.peak[kind] != 0; }))
+    if (MemoryClass kind = MemoryClass(number); !isOptional(kind) || any([&](const MemoryPeak &memory) { return memory.peak[kind] != 0; }))
       shown.push_back(kind);
   // Of the rank that holds least: where some hold more than others.
   bool showsLeast = any([](const MemoryPeak &memory) { return memory.leastPeak != memory.peak.getTotal(); });
@@ -73,12 +94,13 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
                            {"", "when", memory.describeMoment()}});
   }
   printTable(os, table, 2);
+  printMoments(os, groups);
   for (auto &[name, group] : groups) {
     os << "\n  largest at the peak of " << ofMemory << "stage " << name << '\n';
     Table live({{"bytes", Table::Right}, {"copies", Table::Right}, {"class", Table::Left}, {"value", Table::Left}}, 4);
     for (const LiveValue &value : llvm::makeArrayRef(group.memory->live).take_front(numLargest))
       live.addRow(
-          {formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), describe(*value.value)});
+          {formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), describe(value)});
     live.print(os);
   }
 }

@@ -170,6 +170,14 @@ private:
           json.rawValue(toDecimal(bytes));
       });
       printLive(memory);
+      if (!memory.moments.empty())
+        json.attributeArray("moments", [&] {
+          for (const MemoryMoment &moment : memory.moments)
+            json.object([&] {
+              json.attribute("phase", getName(moment.phase));
+              printPeak(moment);
+            });
+        });
     });
     if (memory.host)
       json.attributeObject("host_memory", [&] {
@@ -183,7 +191,7 @@ private:
     if (memory.leastPeak != memory.peak.getTotal())
       number("least_peak", memory.leastPeak);
     for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
-      if (MemoryClass(kind) != MemoryClass::Caches || memory.peak.bytes[kind])
+      if (MemoryClass(kind) < MemoryClass::Caches || memory.peak.bytes[kind])
         number(getName(MemoryClass(kind)), memory.peak.bytes[kind]);
     json.attribute("unit", memory.unit);
     json.attribute("moment", memory.describeMoment());
@@ -193,7 +201,7 @@ private:
     UniqueNames names;
     std::vector<Records> rows;
     for (const LiveValue &live : memory.live)
-      rows.push_back({{"name", "", names.get(describe(*live.value))},
+      rows.push_back({{"name", "", names.get(describe(live))},
                       {"class", "", getName(live.kind).str()},
                       {"copies", "", live.copies},
                       {"bytes", "", live.bytes}});

@@ -25,7 +25,9 @@ using namespace stage::sema;
 namespace {
 class KernelFormula {
 public:
-  KernelFormula(Evaluator &evaluator, const ast::File &file) : evaluator(evaluator), env(file) {}
+  /// Of messages only `bytes(x)` is known.
+  KernelFormula(Evaluator &evaluator, const ast::File &file, bool isOfMessages)
+      : evaluator(evaluator), env(file), isOfMessages(isOfMessages) {}
 
   struct Term {
     Size size;
@@ -35,7 +37,7 @@ public:
   std::optional<Term> lower(const ast::Expr *expr) {
     if (auto *binary = llvm::dyn_cast<ast::BinaryExpr>(expr))
       return lowerBinary(*binary);
-    if (auto *name = llvm::dyn_cast<ast::NameExpr>(expr))
+    if (auto *name = llvm::dyn_cast<ast::NameExpr>(expr); name && !isOfMessages)
       return Term{getSizes().symbol(name->name), Dimension()};
     if (auto *call = llvm::dyn_cast<ast::CallExpr>(expr))
       return lowerCall(*call);
@@ -89,17 +91,19 @@ private:
 
   std::optional<Term> lowerCall(const ast::CallExpr &call) {
     auto *callee = llvm::dyn_cast<ast::NameExpr>(call.callee);
-    bool isKnown = callee && (callee->name == "bytes" || callee->name == "size") && call.args.size() == 1 &&
-                   !call.args.front().name;
+    static constexpr llvm::StringLiteral functions[] = {"bytes", "size", "gathered"};
+    bool isKnown =
+        callee && llvm::is_contained(functions, callee->name) && call.args.size() == 1 && !call.args.front().name;
     auto *argument = isKnown ? llvm::dyn_cast<ast::NameExpr>(call.args.front().value) : nullptr;
-    if (!argument)
+    if (!argument || (isOfMessages && (callee->name != "bytes" || argument->name != "x")))
       return refuse(&call);
-    Dimension dimension = callee->name == "bytes" ? Dimension::ofBytes() : Dimension();
+    Dimension dimension = callee->name == "size" ? Dimension() : Dimension::ofBytes();
     return Term{getSizes().symbol((callee->name + "." + argument->name).str()), dimension};
   }
 
   Evaluator &evaluator;
   Environment env;
+  bool isOfMessages;
 };
 } // namespace
 
@@ -122,14 +126,34 @@ bool stage::sema::bindKernels(Evaluator &evaluator, const ast::KernelStmt &stmt,
                               BoundRuntime &runtime) {
   BoundKernels kernels;
   kernels.isFusion = stmt.isFusion;
+  kernels.resident = stmt.resident.name;
   kernels.opClass = stmt.opClass.name;
   kernels.pattern = stmt.pattern.text;
   kernels.range = stmt.opClass ? stmt.opClass.range : stmt.pattern.range;
-  bool ok = true;
+  bool ok = true, isOfMessages = kernels.opClass == sendClass;
   for (const ast::EntryStmt *said : stmt.entries) {
     auto *entry = llvm::find_if(kernelEntries, [&](const KernelEntry &each) { return each.name == said->name.name; });
+    auto *word = llvm::dyn_cast<ast::NameExpr>(said->value);
+    if (entry->word) {
+      if (word) {
+        kernels.*entry->word = word->name;
+        continue;
+      }
+      evaluator.getDiags().report(said->value->loc(), diag::KernelDimension).range(said->value->range)
+          << entry->name << ("a name, as in '" + entry->example + "'").str() << "'" + ast::textOf(said->value) + "'";
+      ok = false;
+      continue;
+    }
+    if (entry->name == residentCountEntry) {
+      kernels.isPerShape = word && word->name == perShape;
+      if (kernels.isPerShape || (word && word->name == perStage))
+        continue;
+      evaluator.getDiags().report(said->value->loc(), diag::KernelDimension).range(said->value->range)
+          << entry->name << "'shape' or 'stage'" << "'" + ast::textOf(said->value) + "'";
+      ok = false;
+      continue;
+    }
     if (entry->name == kernelTypeEntry) {
-      auto *word = llvm::dyn_cast<ast::NameExpr>(said->value);
       if (word && llvm::is_contained(machineTypes, word->name)) {
         kernels.type = word->name;
         continue;
@@ -140,7 +164,7 @@ bool stage::sema::bindKernels(Evaluator &evaluator, const ast::KernelStmt &stmt,
       ok = false;
       continue;
     }
-    std::optional<KernelFormula::Term> term = KernelFormula(evaluator, file).lower(said->value);
+    std::optional<KernelFormula::Term> term = KernelFormula(evaluator, file, isOfMessages).lower(said->value);
     ok &= term.has_value();
     if (!term)
       continue;

@@ -44,7 +44,8 @@ private:
   void checkKernels(const ast::KernelStmt &kernels) {
     StringRef opClass = kernels.opClass.name;
     std::vector<Candidate> known;
-    if (kernels.opClass && !llvm::is_contained(kernelClasses, opClass)) {
+    bool isResident = bool(kernels.resident);
+    if (kernels.opClass && !llvm::is_contained(kernelClasses, opClass) && !(isResident && opClass == sendClass)) {
       for (StringRef each : kernelClasses)
         known.push_back({each, SMLoc()});
       DiagnosticBuilder error = diags.report(kernels.opClass.loc(), diag::NoKernelClass).range(kernels.opClass.range)
@@ -59,9 +60,9 @@ private:
       diags.report(kernels.opClass.loc(), diag::FusedClass).range(kernels.opClass.range) << opClass;
     bool isElementwise = !kernels.opClass || opClass == elementwiseClass || opClass == optimizerClass;
     for (const KernelEntry &entry : kernelEntries)
-      if (entry.isOfProducts || isElementwise)
+      if (isResident ? entry.isOfResidents : entry.isOfOps && (entry.isOfProducts || isElementwise))
         known.push_back({entry.name, SMLoc()});
-    checkEntryNames(kernels.entries, "'at'", known);
+    checkEntryNames(kernels.entries, isResident ? "'resident'" : "'at'", known);
     if (!kernels.isFusion && kernels.entries.empty())
       diags.report(kernels.range.Start, diag::KernelsSayNothing).range(kernels.range);
   }

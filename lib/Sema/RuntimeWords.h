@@ -26,21 +26,27 @@ constexpr RuntimeEntry runtimeEntries[] = {
     {"kernel.speed", &BoundRuntime::kernelSpeed, false, 2},
     {"exchange.efficiency", &BoundRuntime::exchangeEfficiency},
     {"attention.tile", nullptr, false, maxTile, &BoundRuntime::attentionTile},
+    {"reserve", &BoundRuntime::reserve, true},
 };
 
 /// The type in which the kernel of a product multiplies: a word, one of those of `flops.T`.
 constexpr llvm::StringLiteral kernelTypeEntry = "type";
 
-/// What `at` says of kernels.
+/// What `at` and `resident` say of ops.
 struct KernelEntry {
   llvm::StringLiteral name;
-  Size BoundKernels::*formula; ///< Null: a number, the speed.
+  Size BoundKernels::*formula; ///< Null: a number, the speed, or a name.
   bool isTime = false;
-  bool isOfProducts = false; ///< Also ops that are no element-wise kernels have it.
+  bool isOfProducts = false;                    ///< Also ops that are no element-wise kernels have it.
+  StringRef BoundKernels::*word = nullptr;      ///< The name of an operand or of a module's instance.
+  llvm::StringLiteral example = "";             ///< Of a name.
+  bool isOfResidents = false, isOfOps = true;   ///< Where it may stand.
 };
+/// `per = shape`: one resident for each shape of weights; `per = stage`: one for all ops of a rank.
+constexpr llvm::StringLiteral residentCountEntry = "per", perShape = "shape", perStage = "stage";
 constexpr KernelEntry kernelEntries[] = {
-    {"bytes", &BoundKernels::bytes},
-    {"backward bytes", &BoundKernels::backwardBytes},
+    {"bytes", &BoundKernels::bytes, false, false, nullptr, "", true},
+    {"backward bytes", &BoundKernels::backwardBytes, false, false, nullptr, "", true},
     {"beside bytes", &BoundKernels::besideBytes, false, true},
     {"backward beside bytes", &BoundKernels::backwardBesideBytes, false, true},
     {"floor", &BoundKernels::floor, true},
@@ -49,11 +55,21 @@ constexpr KernelEntry kernelEntries[] = {
     {"backward host", &BoundKernels::backwardHost, true, true},
     {"speed", nullptr, false, true},
     {kernelTypeEntry, nullptr, false, true},
+    {"keep bytes", &BoundKernels::keepBytes, false, true},
+    {"overwrite", nullptr, false, true, &BoundKernels::overwritten, "overwrite = x"},
+    {"backward overwrite", nullptr, false, true, &BoundKernels::backwardOverwritten, "backward overwrite = x"},
+    {"drop", nullptr, false, true, &BoundKernels::dropped, "drop = x"},
+    {"hold", nullptr, false, true, &BoundKernels::heldUntil, "hold = moe"},
+    {"hold bytes", &BoundKernels::holdBytes, false, true},
+    {"place", nullptr, false, true, &BoundKernels::placed, "place = x", true, false},
+    {residentCountEntry, nullptr, false, true, nullptr, "", true, false},
 };
 
 /// Classes of ops; an optimizer's kernels are the updates of parameters.
 constexpr llvm::StringLiteral kernelClasses[] = {"elementwise", "contraction", "attention", "optimizer"};
 constexpr llvm::StringLiteral elementwiseClass = "elementwise", optimizerClass = "optimizer";
+/// Messages to other stages, of residents only.
+constexpr llvm::StringLiteral sendClass = "send";
 
 /// Evaluates `at` or `fuse`. False after a report.
 bool bindKernels(Evaluator &evaluator, const ast::KernelStmt &stmt, const ast::File &file, BoundRuntime &runtime);

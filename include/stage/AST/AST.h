@@ -615,14 +615,16 @@ struct LevelStmt : Stmt {
   ArrayRef<StringRef> doc;
   AST_NODE_FIELDS(LevelStmt, name, base, entries, doc)
 };
-/// `at **.gelu() { bytes = 2 * bytes(x); }` `fuse class elementwise;` of a runtime.
+/// `at **.gelu() { bytes = 2 * bytes(x); }` `fuse class elementwise;` `resident cublas at class contraction { bytes =
+/// 32MiB; }` of a runtime.
 struct KernelStmt : Stmt {
   bool isFusion;
+  Ident resident; ///< Empty: no memory is declared.
   Ident opClass; ///< Empty: ops are those of the pattern.
   Pattern pattern;
   ArrayRef<EntryStmt *> entries; ///< Names may be several words: `backward bytes`.
   ArrayRef<StringRef> doc;
-  AST_NODE_FIELDS(KernelStmt, isFusion, opClass, pattern, entries, doc)
+  AST_NODE_FIELDS(KernelStmt, isFusion, resident, opClass, pattern, entries, doc)
 };
 
 //===----------------------------------------------------------------------===//

@@ -15,6 +15,8 @@
 
 namespace stage {
 
+class RuntimeMemory;
+
 /// Is told how far emission is.
 class EmitProgress {
 public:
@@ -36,6 +38,7 @@ struct EmitOptions : TaskOptions {
   /// What nodes say that they take; null: nothing.
   const TaskDurations *durations = nullptr;
   EmitProgress *progress = nullptr;
+  const RuntimeMemory *memory = nullptr; ///< What software keeps, for `tracker`; null: nothing.
 };
 
 struct EmitStatistics {

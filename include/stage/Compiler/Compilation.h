@@ -25,6 +25,7 @@
 namespace stage {
 
 class ModelCache;
+class RuntimeMemory;
 class Session;
 struct LinkedProgram;
 
@@ -44,6 +45,7 @@ struct Compilation {
   std::optional<sema::BoundJob> job;
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Program> program;
+  std::shared_ptr<const RuntimeMemory> memory; ///< Of the program; null until somebody asks.
   int64_t ranksOfPools = 0; ///< Of both jobs, where one prefills for the other on the same machine; 0: there is one.
 };
 
@@ -55,13 +57,18 @@ bool elaborate(Compilation &c, const Plan &plan);
 bool runFrontEnd(Compilation &c, const Plan &plan);
 /// All passes, then the program. False after errors.
 bool runMiddle(Compilation &c, const PassOptions &passes = {});
+/// Bytes of the machine's memory that a rank may use, and those that the runtime reserves.
+std::pair<__int128, __int128> divideCapacity(const sema::BoundJob &job);
 /// What a step takes on the machine of the job, which must have one. Nothing after errors.
 std::optional<StepReport> makeStepReport(Compilation &c);
 /// Adds what a report of one plan says besides: a range of the step, and what would make it shorter. It takes as long
 /// as some ten such reports. False after errors.
 bool completeStepReport(Compilation &c, StepReport &step);
-/// What the compiled program costs, without its traces. Nothing after errors.
-std::optional<Report> makeReport(Compilation &c);
+/// What the runtime of the job keeps of the compiled program. Null after errors.
+const RuntimeMemory *findRuntimeMemory(Compilation &c);
+/// What the compiled program costs, without its traces. Nothing after errors. `withMoments`: with the peak of each kind of
+/// unit.
+std::optional<Report> makeReport(Compilation &c, bool withMoments = false);
 
 /// For proofs of a job that serves requests: units of a few sequences, with so many tokens, or a multiple, in those of
 /// prefill.

@@ -13,7 +13,8 @@
 // runtime launches at once and takes no tax. Rules about kernels are in the order in which they were said: of several
 // for one op the last one counts (stage/Tasks/Kernels.h).
 //
-// Limits: memory that software keeps is not said here.
+// Rules also say what software keeps in memory besides the program's tensors, and which tensors it does without
+// (stage/Memory/RuntimeMemory.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MACHINE_RUNTIME_H
@@ -28,11 +29,17 @@
 
 namespace stage {
 
-/// What software makes of the kernels of some ops. Formulas are over what an op has: `bytes.x` and `size.x` of an
-/// operand or result x, `volume`, and the name of each index.
+/// What software makes of some ops. Formulas are over what an op has: `bytes.x` and `size.x` of an
+/// operand or result x, `gathered.x` for those bytes where x is the result of an all_gather, `volume`, and the name of
+/// each index. `bytes.weight` is the matrix of parameters that a product reads, of experts' products that of one expert.
 struct KernelRule {
-  enum class OpClass : uint8_t { Named, Elementwise, Contraction, Attention, Optimizer };
-  bool isFusion = false; ///< Those that use each other's results are one kernel.
+  enum class OpClass : uint8_t { Named, Elementwise, Contraction, Attention, Optimizer, Send };
+  enum class Kind : uint8_t {
+    Kernel,   ///< What the kernels of ops do, and which tensors they keep.
+    Fusion,   ///< Ops that use each other's results are one kernel.
+    Resident, ///< Memory that stays from the first run of an op on.
+  };
+  Kind kind = Kind::Kernel;
   OpClass opClass = OpClass::Named;
   std::optional<PathPattern> pattern; ///< Of a class of named ops.
   SMRange range;
@@ -44,6 +51,15 @@ struct KernelRule {
   std::optional<Rational> speed;         ///< Of the kernel, as a part of the speed that the machine says.
   std::optional<DType> type;             ///< In which the kernel of a product multiplies.
   bool allowsTF32 = false;               ///< That is f32, rounded for tensor cores.
+
+  std::string resident;    ///< Its name. `bytes` are there from forward on, `backwardBytes` from the gradient on.
+  bool isPerShape = false; ///< One for each shape of a weight's matrix; else one for all ops of a rank.
+  Size keepBytes;          ///< What the op keeps for its gradient, besides what its formula says.
+  std::string overwritten, backwardOverwritten; ///< The operand whose place the result takes.
+  std::string dropped;                          ///< The operand that the op's gradient does without.
+  std::string heldUntil; ///< Results are held until the call of this module's instance returns.
+  Size holdBytes;        ///< Held besides for as long.
+  std::string placed;    ///< The operand that lies in a resident where a gather makes it.
 };
 
 struct Runtime {
@@ -73,6 +89,8 @@ struct Runtime {
   /// heads, so that one row of a sequence costs no more.
   int64_t attentionTile = 0;
   std::vector<KernelRule> kernels;
+  /// The part of the device's memory that is kept free, or for something else.
+  Rational reserve;
 
   /// `megatron_2 with launch = 5us`; `ideal` without a name.
   std::string describe() const;

@@ -16,6 +16,8 @@
 
 namespace stage {
 
+class RuntimeMemory;
+
 enum class MemoryClass : uint8_t {
   Parameters,   ///< In their compute sharding, one copy.
   Gradients,    ///< One buffer per parameter and sharding in which its gradient accumulates.
@@ -25,8 +27,9 @@ enum class MemoryClass : uint8_t {
   Buffers,      ///< Results of collectives, and receives from the moment they are posted.
   ModelBuffers, ///< What the model declares as `buffer`, one copy.
   Caches,       ///< What units leave for later ones, as large as it may become.
+  Residents,    ///< What software keeps besides: workspaces, placeholders.
 };
-constexpr unsigned numMemoryClasses = 8;
+constexpr unsigned numMemoryClasses = 9;
 llvm::StringRef getName(MemoryClass kind);
 
 /// Wide, so that no sum over layers and microbatches can overflow.
@@ -44,11 +47,15 @@ struct MemoryUse {
 
 /// All live copies of one value: over iterations of its repeat and microbatches.
 struct LiveValue {
-  const Value *value = nullptr;
+  const Value *value = nullptr; ///< Null: a resident, which has a name.
+  std::string name;
   MemoryClass kind = MemoryClass::Temporaries;
   int64_t copies = 0;
   ByteCount bytes = 0; ///< Of all copies.
 };
+
+/// The resident's name, or the value's.
+std::string describe(const LiveValue &live);
 
 /// One of the memories of a stage at the moment when it holds most.
 struct MemoryPeak {
@@ -66,11 +73,18 @@ struct MemoryPeak {
   std::string describeMoment() const;
 };
 
+/// Where the units of one kind hold most. Which kind holds most of all changes with software.
+struct MemoryMoment : MemoryPeak {
+  PhaseKind phase = PhaseKind::Forward;
+};
+
 /// One pipeline stage: the peak of its device, and that of its host, which is at a moment of its own.
 struct StageMemory : MemoryPeak {
   unsigned stage = 0;
   /// Nothing if nothing is kept there.
   std::optional<MemoryPeak> host;
+  /// Of the device, in the order in which kinds of units run; only where they were asked for.
+  std::vector<MemoryMoment> moments;
   /// Most microbatches whose activations are held at once, counted per chunk.
   int64_t inFlight = 0;
   /// Bytes of the device that one microbatch keeps from forward to backward, per chunk; of microbatches that differ
@@ -86,7 +100,9 @@ struct MemoryReport {
 
 /// Simulates each template once and sums over the units of each stage: O(iterations of templates + units). After
 /// errors (a tensor whose local bytes are not a whole number) the report is empty.
-MemoryReport accountMemory(const Program &program, DiagnosticEngine &diags);
+/// Without `memory` software keeps nothing besides. `withMoments`: also the peak of each kind of unit.
+MemoryReport accountMemory(const Program &program, DiagnosticEngine &diags, const RuntimeMemory *memory = nullptr,
+                           bool withMoments = false);
 
 } // namespace stage
 

@@ -22,7 +22,8 @@
 // still does; the last that does copies the slice, which is a tensor from then on. What a step of a ring takes is never
 // copied. What products make piece by piece is one tensor, which is there from the first piece on; other pieces that
 // are joined are tensors of their own, and who reads the whole reads all of them. An all_reduce writes over its operand
-// if nothing uses that afterwards. Otherwise no op works in place. Constants are part of the op that uses them.
+// if nothing uses that afterwards. Otherwise no op works in place, unless a runtime says so (RuntimeMemory.h), which may
+// also keep tensors of its own, let gradients do without operands, and hold results longer. Constants are part of the op that uses them.
 //
 // Who needs the peaks only, and not every node, lets one iteration stand for many equal
 // ones (FoldedLoop).
@@ -41,6 +42,7 @@
 #define STAGE_MEMORY_UNITSIMULATOR_H
 
 #include "stage/Memory/Memory.h"
+#include "stage/Memory/RuntimeMemory.h"
 #include "stage/Walk/FoldedLoop.h"
 #include "stage/Walk/UnitWalk.h"
 #include "llvm/ADT/MapVector.h"
@@ -82,6 +84,7 @@ struct UnitTensor {
   bool isInput : 1;    ///< Loaded before its unit.
   bool isHandedIn : 1; ///< By a unit of another chunk, at that unit's end.
   bool isView : 1;
+  bool isOfRuntime : 1; ///< What a runtime keeps for a gradient.
 };
 
 /// What a node reads or writes.
@@ -121,8 +124,10 @@ private:
 class UnitSimulator : private UnitWalk {
 public:
   /// With `folds`, iterations that are like others have no nodes of their own: FoldedLoop.
-  UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes, bool folds = false)
-      : program(program), lifetimes(lifetimes), bytes(bytes), folds(folds) {}
+  /// Without `memory` software keeps nothing besides.
+  UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes, bool folds = false,
+                const RuntimeMemory *memory = nullptr)
+      : program(program), lifetimes(lifetimes), bytes(bytes), folds(folds), memory(memory) {}
 
   /// Runs the templates of a chain, whose lifetimes these are. Units are numbered by their place.
   void run(const UnitChain &chain);
@@ -199,7 +204,9 @@ private:
   std::optional<unsigned> find(const Value *value) const { return names.find(getName(value)); }
   unsigned allocate(const Value *value, MemoryClass kind);
   void name(IterationValue value, unsigned tensor);
-  bool isInPlace(const Op &op, unsigned result) const;
+  std::optional<unsigned> findOverwritten(const Op &op, unsigned result) const;
+  void keepForGradient(const Op &op, const OpMemory &kept);
+  void hold(const Op &op, const OpMemory &kept);
 
   void addNode(const Op *op, bool isRecv = false) {
     nodes.push_back({op, getIteration() ? int(*getIteration()) : -1, unsigned(accesses.size()), isRecv});
@@ -232,6 +239,7 @@ private:
   const Lifetimes &lifetimes;
   LocalBytes &bytes;
   bool folds;
+  const RuntimeMemory *memory;
 
   llvm::DenseMap<unsigned, FoldedLoop> foldedLoops; ///< By number of loop.
   std::vector<UnitTensor> tensors;
@@ -241,6 +249,8 @@ private:
   llvm::DenseMap<unsigned, std::vector<unsigned>> joined; ///< Likewise: the tensors that this one is.
   llvm::DenseMap<unsigned, unsigned> parts;               ///< Likewise, of those that follow the first.
   std::vector<ReleasedTensors> released;
+  llvm::DenseMap<std::pair<const Op *, int>, unsigned> keptFor; ///< By op of forward and iteration.
+  llvm::DenseMap<const Op *, std::vector<unsigned>> held;       ///< Until an op has run.
   std::vector<unsigned> ends;                                 ///< Per unit: the number of nodes so far.
   std::vector<std::vector<std::optional<unsigned>>> handedOn; ///< Per unit.
   std::vector<std::vector<const Value *>> handedValues;       ///< And by which names.

@@ -38,6 +38,7 @@ struct StepReport {
   Ticks petaFlop = 0;
   std::string peakType;
   __int128 capacity = 0;                        ///< Bytes of a rank's memory; 0: the machine does not say.
+  __int128 reserved = 0;                        ///< Bytes more that the runtime reserves.
   std::optional<Rational> powerBusy, powerIdle; ///< Watts of a rank.
   std::optional<Rational> price;                ///< Dollars per second of a rank.
   Accuracy accuracy;

@@ -26,11 +26,13 @@ namespace stage::sema {
 
 class Evaluator;
 
-/// `at P { ... }` or `fuse P;`. Formulas are sizes over symbols, which stand for what an op that matches has:
+/// `at P { ... }`, `fuse P;` or `resident NAME at P { ... }`. Formulas are sizes over symbols, which stand for what an op that matches has:
 /// `bytes.x` and `size.x` for the bytes and elements of its operand or result x, `volume` for the elements of its first
 /// result, and the name of each of its indices.
 struct BoundKernels {
   bool isFusion = false;
+  StringRef resident; ///< Empty: no resident.
+  bool isPerShape = false;
   StringRef opClass; ///< Empty: ops are those of the pattern.
   StringRef pattern; ///< As it was written, without spaces.
   SMRange range;     ///< Of the class or the pattern.
@@ -41,6 +43,9 @@ struct BoundKernels {
   Size host, backwardHost;               ///< For so long the device waits for the host.
   std::optional<Rational> speed;         ///< Of the kernel, as a part of the speed that the machine says.
   StringRef type;                        ///< In which the kernel of a product multiplies, as in `flops.T`.
+  // What stays in memory (stage/Machine/Runtime.h). Names are those of operands or of a module's instance.
+  Size keepBytes, holdBytes;
+  StringRef overwritten, backwardOverwritten, dropped, heldUntil, placed;
 };
 
 struct BoundRuntime {
@@ -53,6 +58,7 @@ struct BoundRuntime {
   Rational attentionKernel = {1, 1}, kernelSpeed = {1, 1};
   Rational exchangeEfficiency;       ///< 0: not said.
   int64_t attentionTile = 0;         ///< Rows; 0: not said.
+  Rational reserve;                  ///< Of the memory's capacity.
   std::vector<BoundKernels> kernels; ///< The last base first: of several for one op the last one counts.
 
   /// `megatron_2 with launch = 5us`.
