@@ -1,4 +1,4 @@
-// The syntax of .stg programs. docs/LangRef.md says what each construct means.
+// The syntax of .stg programs. docs/language says what each construct means.
 //
 // The grammar is unambiguous, which a test keeps: whatever could be read in two ways
 // is one alternative here and told apart when the tree is built (`(c * q)` in a shape,

@@ -50,8 +50,8 @@ struct ServeCommand {
   std::vector<std::string> ignored; ///< Fields to go on without.
   serving::SimulationOptions options;
   double iterationTime = 0; ///< Seconds that a stage takes for an iteration, besides what the model takes.
-  /// Of a job whose attention decodes in another way (LangRef R21.7): an iteration of prompts and of requests that
-  /// decode is two units.
+  /// Of a job whose attention decodes in another way (docs/language, R21.7): an iteration of prompts and of requests
+  /// that decode is two units.
   bool decodesApart = false;
   Machine machine = MachineRates(); ///< Of the job that serves the requests, if it names one.
   std::vector<std::string> rates;   ///< Those that the command line gives: `--flops`.

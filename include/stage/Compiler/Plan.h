@@ -6,8 +6,8 @@
 //   Plan plan("pretrain");
 //   plan.set("tp", 8).set("strategy.sp", true).set("B", sema::OverrideValue::expression("4 * 512"));
 //
-// A name means what `-D name=value` of stagec means (LangRef, R19): a value of the job, its config, its step or its
-// strategy. A name that fits nothing, or several, is an error when the plan is compiled.
+// A name means what `-D name=value` of stagec means (R19.1 of docs/language): a value of the job, its config, its step
+// or its strategy. A name that fits nothing, or several, is an error when the plan is compiled.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_COMPILER_PLAN_H

@@ -132,8 +132,8 @@ const Candidate *findNearest(StringRef name, ArrayRef<Candidate> candidates);
 /// note.
 void suggestNearest(DiagnosticBuilder &error, StringRef name, SMRange at, ArrayRef<Candidate> candidates);
 
-/// Checks the names in all declarations of all files, and the rules of declarations that need no values (LangRef,
-/// "Names"). All faults are reported. True if there are none.
+/// Checks the names in all declarations of all files, and the rules of declarations that need no values (R10 of
+/// docs/language). All faults are reported. True if there are none.
 bool checkNames(const Program &program);
 
 } // namespace stage::sema

@@ -2,7 +2,7 @@
 
     few_choices.py stagec stage-trace scratch-folder
 
-Each rank with tokens of its own, a source, has c choices; all n are numbered, the sources taken in turn, and number k goes to expert k * X / n, rounded down (LangRef R14.18). What a rank
+Each rank with tokens of its own, a source, has c choices; all n are numbered, the sources taken in turn, and number k goes to expert k * X / n, rounded down (docs/language, R14.18). What a rank
 computes, reads and sends in a layer follows from who gets what: two products of D x FE and one of FE x D on each slot, the weights of experts with a slot, and
 the numbers of all slots to experts and back. Every node of every rank is compared.
 """

@@ -4,7 +4,7 @@
 
 Files of requests and options of the server are drawn at random, one per seed. Which tokens an iteration has is what `stagec serve` lists
 (serving.py checks that). From there on this knows the shapes of a Llama: n new tokens of a sequence behind c cached ones are n rows of
-all products; a row of attention sees its own token and all before it, a triangle of side n counting n * n / 2 (docs/LangRef.md, R14.11); a
+all products; a row of attention sees its own token and all before it, a triangle of side n counting n * n / 2 (docs/language, R14.11); a
 cache gets n entries and gives c + n; logits are made where a token is needed. Each op reads its operands once and writes its result.
 On a pipeline the first stage has the embedding, the last one the head, each half of the layers; it works on iterations in turn, each when the
 stage before it is done.
