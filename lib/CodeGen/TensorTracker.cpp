@@ -52,7 +52,8 @@ std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &u
       return getName(simulator.getTensor(*handed), giver, simulator.getPart(*handed));
   }
   // What arrives in parts stands in no repeat.
-  return getName(tensor.isOfRuntime ? 'k' : 't', tensor.maker, part ? int64_t(part) : tensor.iteration) + " " + maker->getName();
+  return getName(tensor.isOfRuntime ? 'k' : 't', tensor.maker, part ? int64_t(part) : tensor.iteration) + " " +
+         maker->getName();
 }
 
 uint64_t TensorTracker::getBytes(const Value *value) {

@@ -11,8 +11,8 @@
 //   step      update           inputs [p2, g2, s2]     and so are parameters and states updated
 //
 // Names: `p` parameters, `g` gradient buffers, `s` optimizer states, `i` inputs of a
-// microbatch, `r` what software keeps in all of a step, `k` what it keeps for a gradient, `t` everything else; a number per value of the program, the iteration of
-// its repeat, and the unit that made it.
+// microbatch, `r` what software keeps in all of a step, `k` what it keeps for a gradient, `t` everything else; a number
+// per value of the program, the iteration of its repeat, and the unit that made it.
 //
 // Algorithm: each chain of units is simulated once, as for the report
 // (UnitSimulator). The k-th node of a unit accesses what the k-th node of the simulation

@@ -142,7 +142,7 @@ static KernelRule::OpClass findOpClass(StringRef name) {
 static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
   std::vector<KernelRule> rules;
   for (const sema::BoundKernels &kernels : runtime.kernels)
-    rules.push_back({.kind = kernels.isFusion             ? KernelRule::Kind::Fusion
+    rules.push_back({.kind = kernels.isFusion           ? KernelRule::Kind::Fusion
                              : kernels.resident.empty() ? KernelRule::Kind::Kernel
                                                         : KernelRule::Kind::Resident,
                      .opClass = findOpClass(kernels.opClass),

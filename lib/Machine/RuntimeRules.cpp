@@ -203,7 +203,8 @@ Size RuleFormulas::resolve(const Op &op, llvm::StringRef symbol) const {
     return graph.sizes.zero();
   if (value)
     return what == "size" ? getElements(graph, *value) : getBytes(graph, *value);
-  if (name == weightName && findOpClass(named) == OpClass::Contraction) {
+  // The gradient of a product with a vector is a product, too.
+  if (name == weightName && (findOpClass(named) == OpClass::Contraction || findOpClass(op) == OpClass::Contraction)) {
     std::optional<WeightMatrix> weight = findWeight(named);
     Size elements = weight ? weight->rows * weight->columns : graph.sizes.zero();
     return what == "size" ? elements : getByteCount(elements, weight ? weight->type : DType::F32);

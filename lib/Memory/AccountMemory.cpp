@@ -39,8 +39,8 @@
 using namespace stage;
 
 llvm::StringRef stage::getName(MemoryClass kind) {
-  static const char *const names[] = {"parameters",  "gradients", "optimizer",     "activations",
-                                      "temporaries", "buffers",   "model_buffers", "caches",    "residents"};
+  static const char *const names[] = {"parameters", "gradients",     "optimizer", "activations", "temporaries",
+                                      "buffers",    "model_buffers", "caches",    "residents"};
   return names[unsigned(kind)];
 }
 
@@ -341,9 +341,8 @@ private:
   ChainMemory simulate(const UnitChain &templates, unsigned environment) {
     ChainMemory result;
     result.templates = templates;
-    result.simulator =
-        std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment), /*folds=*/true,
-                                        memory);
+    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment),
+                                                       /*folds=*/true, memory);
     result.simulator->run(templates);
     for (unsigned place = 0; place < templates.size(); ++place) {
       ChainMemory::UnitMemory &unit = result.units.emplace_back();

@@ -25,7 +25,8 @@ public:
       memory->names.push_back(rule.resident);
     for (unsigned number = 0; number < rules.size(); ++number)
       if (const KernelRule &rule = rules[number]; rule.opClass == KernelRule::OpClass::Send) {
-        llvm::erase_if(memory->ofMessages, [&](const auto &other) { return rules[other.rule].resident == rule.resident; });
+        llvm::erase_if(memory->ofMessages,
+                       [&](const auto &other) { return rules[other.rule].resident == rule.resident; });
         for (bool isBackward : {false, true})
           if (Size formula = isBackward ? rule.backwardBytes : rule.bytes)
             memory->ofMessages.push_back({number, isBackward, formula});
@@ -127,7 +128,8 @@ private:
     llvm::SmallVector<unsigned, 4> numbers = index.findAll(op, RuleKind::Resident);
     for (unsigned number : numbers) {
       const KernelRule &rule = rules[number];
-      if (llvm::any_of(numbers, [&](unsigned other) { return other > number && rules[other].resident == rule.resident; }))
+      if (llvm::any_of(numbers,
+                       [&](unsigned other) { return other > number && rules[other].resident == rule.resident; }))
         continue; // the last one counts
       place(op, rule);
       Size formula = isBackward ? rule.backwardBytes : rule.bytes, bytes;

@@ -298,9 +298,9 @@ void UnitSimulator::visitOp(const Op &op) {
     runNode(op);
   if (memory && memory->endsHold(op))
     if (auto ended = held.find(&op); ended != held.end()) {
-      ReleasedTensors &together = released.emplace_back();
-      together.tensors = std::move(ended->second);
-      together.node = int(nodes.size()) - 1;
+      for (unsigned tensor : ended->second)
+        if (nodes.size() - 1 > tensors[tensor].first)
+          released.push_back({{tensor}, int(nodes.size()) - 1});
       held.erase(ended);
     }
   if (it->second)

@@ -39,7 +39,9 @@ struct PeakRow {
 /// Neighbouring stages that show the same row are shown once: `1-6`.
 static bool looksLike(const PeakRow &left, const PeakRow &right) {
   const MemoryPeak &a = *left.memory, &b = *right.memory;
-  auto key = [](const LiveValue &live) { return std::tuple(live.value, live.name, live.kind, live.copies, live.bytes); };
+  auto key = [](const LiveValue &live) {
+    return std::tuple(live.value, live.name, live.kind, live.copies, live.bytes);
+  };
   return left.stage->stage + 1 == right.stage->stage && a.peak.bytes == b.peak.bytes && a.leastPeak == b.leastPeak &&
          left.stage->inFlight == right.stage->inFlight && a.describeMoment() == b.describeMoment() &&
          std::equal(a.live.begin(), a.live.end(), b.live.begin(), b.live.end(),
@@ -73,7 +75,8 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
   auto isOptional = [](MemoryClass kind) { return kind >= MemoryClass::ModelBuffers; };
   llvm::SmallVector<MemoryClass, 8> shown;
   for (unsigned number = 0; number < numMemoryClasses; ++number)
-    if (MemoryClass kind = MemoryClass(number); !isOptional(kind) || any([&](const MemoryPeak &memory) { return memory.peak[kind] != 0; }))
+    if (MemoryClass kind = MemoryClass(number);
+        !isOptional(kind) || any([&](const MemoryPeak &memory) { return memory.peak[kind] != 0; }))
       shown.push_back(kind);
   // Of the rank that holds least: where some hold more than others.
   bool showsLeast = any([](const MemoryPeak &memory) { return memory.leastPeak != memory.peak.getTotal(); });
@@ -99,8 +102,7 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
     os << "\n  largest at the peak of " << ofMemory << "stage " << name << '\n';
     Table live({{"bytes", Table::Right}, {"copies", Table::Right}, {"class", Table::Left}, {"value", Table::Left}}, 4);
     for (const LiveValue &value : llvm::makeArrayRef(group.memory->live).take_front(numLargest))
-      live.addRow(
-          {formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), describe(value)});
+      live.addRow({formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), describe(value)});
     live.print(os);
   }
 }

@@ -238,8 +238,9 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.addRow({"exposed", formatMillis(figures.exposed) + " ms of communication, mean of the stages"});
   table.addRow({"tables", describeTables(time)});
   if (std::optional<bool> fits = fitsMemory(report))
-    table.addRow({"memory", (*fits ? "fits into " : "does not fit into ") + formatBytes(step.capacity) +
-                             (step.reserved ? ", beside " + formatBytes(step.reserved) + " that the runtime reserves" : "")});
+    table.addRow(
+        {"memory", (*fits ? "fits into " : "does not fit into ") + formatBytes(step.capacity) +
+                       (step.reserved ? ", beside " + formatBytes(step.reserved) + " that the runtime reserves" : "")});
   for (const DomainReason &reason : step.accuracy.reasons)
     table.addRow({&reason == &step.accuracy.reasons.front() ? "not covered" : "", reason.text});
   if (figures.joules)

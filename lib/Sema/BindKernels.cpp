@@ -149,7 +149,8 @@ bool stage::sema::bindKernels(Evaluator &evaluator, const ast::KernelStmt &stmt,
       if (kernels.isPerShape || (word && word->name == perStage))
         continue;
       evaluator.getDiags().report(said->value->loc(), diag::KernelDimension).range(said->value->range)
-          << entry->name << "'shape' or 'stage'" << "'" + ast::textOf(said->value) + "'";
+          << entry->name << "'shape' or 'stage'"
+          << "'" + ast::textOf(said->value) + "'";
       ok = false;
       continue;
     }

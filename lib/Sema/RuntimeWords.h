@@ -37,10 +37,10 @@ struct KernelEntry {
   llvm::StringLiteral name;
   Size BoundKernels::*formula; ///< Null: a number, the speed, or a name.
   bool isTime = false;
-  bool isOfProducts = false;                    ///< Also ops that are no element-wise kernels have it.
-  StringRef BoundKernels::*word = nullptr;      ///< The name of an operand or of a module's instance.
-  llvm::StringLiteral example = "";             ///< Of a name.
-  bool isOfResidents = false, isOfOps = true;   ///< Where it may stand.
+  bool isOfProducts = false;                  ///< Also ops that are no element-wise kernels have it.
+  StringRef BoundKernels::*word = nullptr;    ///< The name of an operand or of a module's instance.
+  llvm::StringLiteral example = "";           ///< Of a name.
+  bool isOfResidents = false, isOfOps = true; ///< Where it may stand.
 };
 /// `per = shape`: one resident for each shape of weights; `per = stage`: one for all ops of a rank.
 constexpr llvm::StringLiteral residentCountEntry = "per", perShape = "shape", perStage = "stage";

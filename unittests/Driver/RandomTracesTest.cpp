@@ -20,6 +20,7 @@
 #include "stage/CodeGen/Emit.h"
 #include "stage/Compiler/Session.h"
 #include "stage/IR/graph/Costs.h"
+#include "stage/Memory/RuntimeMemory.h"
 #include "stage/Report/Report.h"
 #include "stage/Time/StepTime.h"
 #include "stage/Time/TimeReport.h"
@@ -194,20 +195,7 @@ protected:
     return nodes;
   }
 
-  /// The highest peak of a rank's lists is what the report says of its stage.
-  void checkPeaks() {
-    for (int64_t rank = 0; rank < report.ranks; ++rank) {
-      // The pipeline's axis may be anywhere in the mesh.
-      const Mesh &mesh = c->graph->mesh;
-      size_t stage = c->graph->pipeline.axis ? mesh.getCoordinate(rank, *c->graph->pipeline.axis) : 0;
-      ASSERT_LT(stage, report.memory.stages.size());
-      const StageMemory &held = report.memory.stages[stage];
-      Tracker tracker(readTrace(rank));
-      int64_t peak = tracker.getPeak();
-      EXPECT_EQ(peak, int64_t(held.peak.getTotal())) << "rank " << rank << ": the lists at " << tracker.getWorst()
-                                                     << ", the report at " << held.describeMoment();
-    }
-  }
+  void checkPeaks();
 
   /// The step, and what each rank does in it, to the tick and to the byte: where all links are alike, and on one of
   /// several networks with levels, of which some end in the middle of groups.
@@ -554,6 +542,21 @@ private:
   std::map<size_t, std::vector<Tensor>> arrivals; ///< What is made at a node, or begins to be loaded.
   size_t worst = 0;
 };
+
+/// The highest peak of a rank's lists is what the report says of its stage.
+void RandomTracesTest::checkPeaks() {
+  for (int64_t rank = 0; rank < report.ranks; ++rank) {
+    // The pipeline's axis may be anywhere in the mesh.
+    const Mesh &mesh = c->graph->mesh;
+    size_t stage = c->graph->pipeline.axis ? mesh.getCoordinate(rank, *c->graph->pipeline.axis) : 0;
+    ASSERT_LT(stage, report.memory.stages.size());
+    const StageMemory &held = report.memory.stages[stage];
+    Tracker tracker(readTrace(rank));
+    int64_t peak = tracker.getPeak();
+    EXPECT_EQ(peak, int64_t(held.peak.getTotal()))
+        << "rank " << rank << ": the lists at " << tracker.getWorst() << ", the report at " << held.describeMoment();
+  }
+}
 
 TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
   unsigned numSlow = 0, numBlocking = 0;

@@ -620,7 +620,7 @@ struct LevelStmt : Stmt {
 struct KernelStmt : Stmt {
   bool isFusion;
   Ident resident; ///< Empty: no memory is declared.
-  Ident opClass; ///< Empty: ops are those of the pattern.
+  Ident opClass;  ///< Empty: ops are those of the pattern.
   Pattern pattern;
   ArrayRef<EntryStmt *> entries; ///< Names may be several words: `backward bytes`.
   ArrayRef<StringRef> doc;

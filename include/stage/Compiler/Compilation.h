@@ -66,8 +66,8 @@ std::optional<StepReport> makeStepReport(Compilation &c);
 bool completeStepReport(Compilation &c, StepReport &step);
 /// What the runtime of the job keeps of the compiled program. Null after errors.
 const RuntimeMemory *findRuntimeMemory(Compilation &c);
-/// What the compiled program costs, without its traces. Nothing after errors. `withMoments`: with the peak of each kind of
-/// unit.
+/// What the compiled program costs, without its traces. Nothing after errors. `withMoments`: with the peak of each kind
+/// of unit.
 std::optional<Report> makeReport(Compilation &c, bool withMoments = false);
 
 /// For proofs of a job that serves requests: units of a few sequences, with so many tokens, or a multiple, in those of

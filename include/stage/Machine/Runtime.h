@@ -31,7 +31,8 @@ namespace stage {
 
 /// What software makes of some ops. Formulas are over what an op has: `bytes.x` and `size.x` of an
 /// operand or result x, `gathered.x` for those bytes where x is the result of an all_gather, `volume`, and the name of
-/// each index. `bytes.weight` is the matrix of parameters that a product reads, of experts' products that of one expert.
+/// each index. `bytes.weight` is the matrix of parameters that a product reads, of experts' products that of one
+/// expert.
 struct KernelRule {
   enum class OpClass : uint8_t { Named, Elementwise, Contraction, Attention, Optimizer, Send };
   enum class Kind : uint8_t {
@@ -57,9 +58,9 @@ struct KernelRule {
   Size keepBytes;          ///< What the op keeps for its gradient, besides what its formula says.
   std::string overwritten, backwardOverwritten; ///< The operand whose place the result takes.
   std::string dropped;                          ///< The operand that the op's gradient does without.
-  std::string heldUntil; ///< Results are held until the call of this module's instance returns.
-  Size holdBytes;        ///< Held besides for as long.
-  std::string placed;    ///< The operand that lies in a resident where a gather makes it.
+  std::string heldUntil;                        ///< Results are held until the call of this module's instance returns.
+  Size holdBytes;                               ///< Held besides for as long.
+  std::string placed;                           ///< The operand that lies in a resident where a gather makes it.
 };
 
 struct Runtime {

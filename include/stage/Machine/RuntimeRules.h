@@ -7,8 +7,9 @@
 //
 //   R1  A pattern names ops by the module in which they stand and by their name. It speaks of their gradients, too, by
 //       the entries with `backward`. `fuse **.x.grad()` names gradients.
-//   R2  A class speaks of all ops of it. Fused attention is no product, and an update of a parameter is the optimizer's.
-//   R3  `bytes.x`, `size.x` and `gathered.x` are of the operand or result x of the op of forward, on a rank;
+//   R2  A class speaks of all ops of it. Fused attention is no product, and an update of a parameter is the
+//   optimizer's. R3  `bytes.x`, `size.x` and `gathered.x` are of the operand or result x of the op of forward, on a
+//   rank;
 //       `gathered.x` is 0 unless an all_gather makes x. `volume` counts the first result. The name of an index stands
 //       for its size on a rank.
 //   R4  Of a product without an operand `weight`, `bytes.weight` are those of its parameters, in the type in which they

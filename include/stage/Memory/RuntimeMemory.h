@@ -16,7 +16,8 @@
 //       added to their buffers by the product itself. `place = x`: where an all_gather makes operand x, x lies in the
 //       resident, and takes no other memory.
 //       `class send` speaks of messages to other stages, whose value is x; the largest counts.
-//   H2  `overwrite = x`: the first result takes the place of operand x if it has as many bytes and nothing uses x later;
+//   H2  `overwrite = x`: the first result takes the place of operand x if it has as many bytes and nothing uses x
+//   later;
 //       `backward overwrite = x` says it of the gradient.
 //   H3  `keep bytes`: what the op keeps for its gradient besides, from the op to the end of its gradient.
 //   H4  `drop = x`: the op's gradient does without its operand x.
@@ -36,8 +37,8 @@ namespace stage {
 
 /// What a runtime says of an op.
 struct OpMemory {
-  std::optional<unsigned> overwritten; ///< The operand whose place the first result takes.
-  Size keepBytes;                      ///< Null: none.
+  std::optional<unsigned> overwritten;    ///< The operand whose place the first result takes.
+  Size keepBytes;                         ///< Null: none.
   llvm::SmallVector<unsigned, 2> dropped; ///< Operands that this op, a gradient, does without.
   const Op *heldUntil = nullptr;          ///< Results live until this op has run.
   Size holdBytes;                         ///< Null: none.
@@ -69,8 +70,7 @@ public:
 private:
   friend class RuntimeMemoryFinder;
   struct ResidentOfMessages;
-  void addMessages(const StageProgram &stage,
-                   llvm::function_ref<void(const ResidentOfMessages &, Size)> add) const;
+  void addMessages(const StageProgram &stage, llvm::function_ref<void(const ResidentOfMessages &, Size)> add) const;
   struct ResidentOfOp {
     unsigned rule;
     bool isBackward;

@@ -22,8 +22,9 @@
 // still does; the last that does copies the slice, which is a tensor from then on. What a step of a ring takes is never
 // copied. What products make piece by piece is one tensor, which is there from the first piece on; other pieces that
 // are joined are tensors of their own, and who reads the whole reads all of them. An all_reduce writes over its operand
-// if nothing uses that afterwards. Otherwise no op works in place, unless a runtime says so (RuntimeMemory.h), which may
-// also keep tensors of its own, let gradients do without operands, and hold results longer. Constants are part of the op that uses them.
+// if nothing uses that afterwards. Otherwise no op works in place, unless a runtime says so (RuntimeMemory.h), which
+// may also keep tensors of its own, let gradients do without operands, and hold results longer. Constants are part of
+// the op that uses them.
 //
 // Who needs the peaks only, and not every node, lets one iteration stand for many equal
 // ones (FoldedLoop).
@@ -251,9 +252,9 @@ private:
   std::vector<ReleasedTensors> released;
   llvm::DenseMap<std::pair<const Op *, int>, unsigned> keptFor; ///< By op of forward and iteration.
   llvm::DenseMap<const Op *, std::vector<unsigned>> held;       ///< Until an op has run.
-  std::vector<unsigned> ends;                                 ///< Per unit: the number of nodes so far.
-  std::vector<std::vector<std::optional<unsigned>>> handedOn; ///< Per unit.
-  std::vector<std::vector<const Value *>> handedValues;       ///< And by which names.
+  std::vector<unsigned> ends;                                   ///< Per unit: the number of nodes so far.
+  std::vector<std::vector<std::optional<unsigned>>> handedOn;   ///< Per unit.
+  std::vector<std::vector<const Value *>> handedValues;         ///< And by which names.
   TensorNames names;
   llvm::DenseMap<const Op *, bool> haveNodes;
   unsigned unit = 0;

@@ -26,9 +26,9 @@ namespace stage::sema {
 
 class Evaluator;
 
-/// `at P { ... }`, `fuse P;` or `resident NAME at P { ... }`. Formulas are sizes over symbols, which stand for what an op that matches has:
-/// `bytes.x` and `size.x` for the bytes and elements of its operand or result x, `volume` for the elements of its first
-/// result, and the name of each of its indices.
+/// `at P { ... }`, `fuse P;` or `resident NAME at P { ... }`. Formulas are sizes over symbols, which stand for what an
+/// op that matches has: `bytes.x` and `size.x` for the bytes and elements of its operand or result x, `volume` for the
+/// elements of its first result, and the name of each of its indices.
 struct BoundKernels {
   bool isFusion = false;
   StringRef resident; ///< Empty: no resident.
