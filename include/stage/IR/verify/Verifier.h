@@ -6,9 +6,8 @@
 
 namespace stage {
 
-/// Checks the rules of docs/internals/IRRef.md, V1 to V12, and reports every violation where it is. True if there is
-/// none. Cheap enough to run after every pass. What is not decided yet (a sharding before propagate-sharding) is not
-/// checked.
+/// Checks the rules V1 to V12 of docs/internals/IRRef.md, and reports each violation there. True if there is none.
+/// Cheap enough to run after every pass. What is not decided yet (a sharding before propagate-sharding) is not checked.
 bool verify(Graph &graph, DiagnosticEngine &diags);
 
 } // namespace stage
