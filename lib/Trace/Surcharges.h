@@ -10,7 +10,7 @@
 //                                   [23, 33.6)  2 us in the queue: 0.6 us more
 //   collective             [10, 22)
 //
-// Rules, one after the other (docs/Traces.md, Durations):
+// Rules, one after the other (docs/internals/Surcharges.md):
 //
 // 1. Launch. Where the kernels of a unit take longer to launch than to run, the last one takes the rest, too.
 //    What takes no time is no kernel.

@@ -79,7 +79,7 @@ void print(llvm::raw_ostream &os, const Comparison &comparison);
 /// A header and a line per plan, with exact numbers (RFC 4180, with \n).
 void printCsv(llvm::raw_ostream &os, const Comparison &comparison);
 
-/// One JSON object, written plan by plan: what varies and the whole report, or why it was refused; docs/Memory.md names
+/// One JSON object, written plan by plan: what varies and the whole report, or why it was refused; docs/schema names
 /// its fields.
 class JsonComparison {
 public:

@@ -40,7 +40,7 @@ struct Fits {
 
 /// Aligned text for people.
 void print(llvm::raw_ostream &os, const Fits &fits);
-/// One JSON object with exact numbers; docs/Memory.md names its fields.
+/// One JSON object with exact numbers; docs/schema names its fields.
 void printJson(llvm::raw_ostream &os, const Fits &fits);
 
 } // namespace stage

@@ -180,7 +180,7 @@ void print(llvm::raw_ostream &os, const MemoryReport &report);
 
 /// Aligned text for people (`--report`).
 void print(llvm::raw_ostream &os, const Report &report);
-/// One JSON object with exact numbers (`--report=json`); docs/Memory.md names its fields.
+/// One JSON object with exact numbers (`--report=json`); docs/schema names its fields.
 void printJson(llvm::raw_ostream &os, const Report &report);
 /// The same of all parts of a workload: an object with a list `parts`.
 /// What else there is to say of them all is added by `more`.

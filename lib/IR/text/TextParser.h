@@ -1,6 +1,6 @@
 //===- TextParser.h - reader of the IR text --------------------*- C++ -*-===//
 //
-// Recursive descent, one method per phrase of docs/IRRef.md. A method returns false
+// Recursive descent, one method per phrase of docs/internals/IRRef.md. A method returns false
 // (or null) after it has reported why; the caller gives up its own phrase, and the
 // statement in which that happened is skipped, so that one mistake costs one message.
 // Values of a skipped statement count as defined: their uses are skipped silently.

@@ -2,7 +2,7 @@
 //
 // Problem: a pass that leaves a use before its definition, an operand of the wrong
 // shape or two repeats of one loop that disagree would only be noticed as a wrong
-// trace. The rules have numbers (docs/IRRef.md) which are named here.
+// trace. The rules have numbers (docs/internals/IRRef.md) which are named here.
 //
 // Algorithm: one walk numbers all ops and finds the loops, a second one checks every
 // op with what it uses. An op whose operands or results are too few is not looked at

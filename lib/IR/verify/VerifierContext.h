@@ -4,7 +4,7 @@
 // VerifyRepeats.cpp the cases of a repeat (V6), VerifySharding.cpp where pieces are (V7 to V10), VerifyOrder.cpp what
 // runs when (V11), VerifyMemory.cpp where values are kept (V12), VerifyPrefetch.cpp what is gathered ahead (V14),
 // VerifyCaches.cpp what outlives a unit (V17), VerifyPasses.cpp which passes have run (V21). Numbers are those of
-// docs/IRRef.md.
+// docs/internals/IRRef.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_IR_VERIFIERCONTEXT_H

@@ -1,10 +1,10 @@
-"""Takes the graphs out of docs/IRRef.md and checks that it has all ops, and all rules with their codes."""
+"""Takes the graphs out of docs/internals/IRRef.md and checks that it has all ops, and all rules with their codes."""
 import re
 import sys
 from pathlib import Path
 
 root, out = Path(sys.argv[1]), Path(sys.argv[2])
-text = (root / "docs/IRRef.md").read_text()
+text = (root / "docs/internals/IRRef.md").read_text()
 graphs = re.findall(r"^```sir\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 for i, graph in enumerate(graphs):
     (out / f"{i}.sir").write_text(graph)

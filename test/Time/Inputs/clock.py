@@ -2,7 +2,7 @@
 
   clock.py STAGE_TRACE FOLDER...      prints `step: 6.500 us on 4 ranks` for each, as `stage-trace timeline` does
 
-Written from "Durations" in docs/Traces.md, without the code of the compiler and of the timeline: sets of ancestors, exact
+Written from docs/internals/Surcharges.md and docs/Traces.md, without the code of the compiler and of the timeline: sets of ancestors, exact
 fractions, and rounds over the ranks until all nodes have ended. Nothing is fast, so that nothing is clever.
 """
 import json

@@ -44,7 +44,7 @@ std::unique_ptr<Workload> parseWorkload(SizeContext &sizes, DiagnosticEngine &di
 /// Prints what parseWorkload reads.
 void print(llvm::raw_ostream &os, const Workload &workload);
 
-/// Checks each part, and rule V13 of docs/IRRef.md. Reports every violation; true if there is none.
+/// Checks each part, and rule V13 of docs/internals/IRRef.md. Reports every violation; true if there is none.
 bool verify(Workload &workload, DiagnosticEngine &diags);
 /// Whether both ends of each transfer have the same size, which is reported.
 bool verifyTransferSizes(const Workload &workload, DiagnosticEngine &diags);

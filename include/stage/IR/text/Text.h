@@ -1,7 +1,7 @@
 //===- Text.h - the graph IR as text ---------------------------*- C++ -*-===//
 //
 // Every graph prints, and what is printed reads back: printing what was read gives
-// the same bytes. docs/IRRef.md is the reference of the text.
+// the same bytes. docs/internals/IRRef.md is the reference of the text.
 //
 //   graph Mlp {
 //     dim B;

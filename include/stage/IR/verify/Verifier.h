@@ -6,7 +6,7 @@
 
 namespace stage {
 
-/// Checks the rules of docs/IRRef.md, V1 to V12, and reports every violation where it is. True if there is none.
+/// Checks the rules V1 to V12 of docs/internals/IRRef.md, and reports each violation there. True if there is none.
 /// Cheap enough to run after every pass. What is not decided yet (a sharding before propagate-sharding) is not checked.
 bool verify(Graph &graph, DiagnosticEngine &diags);
 
