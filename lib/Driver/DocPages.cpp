@@ -1,8 +1,8 @@
 //===- DocPages.cpp - the library as pages --------------------------------===//
 //
 // `stagec doc --all --markdown=docs/library` writes a page for each module of the library, and README.md with a line
-// for each. A page has each declaration with its signature, its comment, a table of its parameters, tables of the flags
-// by which launchers say them, and an example. A test compares docs/library with what this writes.
+// for each, by task as well. A page has each declaration with its signature, its comment, a table of its parameters,
+// tables of the flags by which launchers say them, and an example. A test compares docs/library with what this writes.
 //
 //===----------------------------------------------------------------------===//
 #include "DocPages.h"
@@ -17,8 +17,9 @@ using namespace stage;
 using namespace stage::driver;
 using llvm::StringRef;
 
-/// A cell of a table: one line, in which a bar ends no column.
-static std::string makeCell(const std::string &text) {
+std::string stage::driver::getPageName(StringRef module) { return StringRef(module).drop_front(4).str() + ".md"; }
+
+std::string stage::driver::makeCell(const std::string &text) {
   std::string cell;
   for (char c : text)
     cell += c == '|' ? "\\|" : std::string(1, c);
@@ -97,8 +98,8 @@ static void printEntry(llvm::raw_ostream &os, const DocEntry &entry, llvm::Array
   for (const DocEntry &other : all)
     if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(other.decl);
         launcher && launcher->strategy.name == decl.name.name)
-      os << "\nArguments of a framework: [" << launcher->name.name << "](" << StringRef(other.module).drop_front(4)
-         << ".md#" << launcher->name.name << ").\n";
+      os << "\nArguments of a framework: [" << launcher->name.name << "](" << getPageName(other.module) << "#"
+         << launcher->name.name << ").\n";
 }
 
 bool stage::driver::writePages(StringRef folder, llvm::ArrayRef<DocModule> modules, llvm::ArrayRef<DocEntry> all,
@@ -124,21 +125,22 @@ bool stage::driver::writePages(StringRef folder, llvm::ArrayRef<DocModule> modul
   };
   std::string index =
       "# The standard library\n\nWritten by `stagec doc --all --markdown=docs/library` from the comments in "
-      "[stdlib](../../stdlib).\n\n| module | contents |\n|---|---|\n";
+      "[stdlib](../../stdlib). The [cookbook](../cookbook/README.md) has whole programs.\n" +
+      makeTaskIndex(modules, all) + "\n## All modules\n\n| module | contents |\n|---|---|\n";
   for (const DocModule &module : modules) {
-    std::string stem = StringRef(module.name).drop_front(4).str(), text;
+    std::string page = getPageName(module.name), stem = StringRef(page).drop_back(3).str(), text;
     std::string whole = getModuleText(*module.file, module.name);
     llvm::SmallVector<StringRef, 16> lines;
     StringRef(whole).split(lines, '\n');
-    index += "| [" + module.name + "](" + stem + ".md) | " + makeCell(getFirstSentence(lines)) + " |\n";
+    index += "| [" + module.name + "](" + page + ") | " + makeCell(getFirstSentence(lines)) + " |\n";
     llvm::raw_string_ostream os(text);
     os << "# " << module.name << "\n\n"
        << whole << "\n\nSource: [" << stem << ".stg](../../stdlib/" << stem << ".stg)\n";
     for (const DocEntry &entry : all)
       if (entry.module == module.name)
         printEntry(os, entry, all);
-    if (!write(stem + ".md", os.str()))
+    if (!write(page, os.str()))
       return false;
   }
-  return write("README.md", index);
+  return write("flags.md", makeFlagPage(all)) && write("README.md", index);
 }

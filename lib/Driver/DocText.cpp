@@ -115,10 +115,16 @@ std::string stage::driver::getFirstSentence(llvm::ArrayRef<StringRef> doc) {
   return text;
 }
 
-static bool isPart(const ast::StrategyDecl &strategy) {
+static bool hasMesh(llvm::ArrayRef<ast::Stmt *> body) {
+  return llvm::any_of(body, [](const ast::Stmt *stmt) {
+    auto *branch = llvm::dyn_cast<ast::IfStmt>(stmt);
+    return llvm::isa<ast::MeshStmt>(stmt) || (branch && (hasMesh(branch->thenBody) || hasMesh(branch->elseBody)));
+  });
+}
+
+bool stage::driver::isPart(const ast::StrategyDecl &strategy) {
   return llvm::any_of(strategy.params, [](const ast::Param &param) { return param.scalarKind.name == "axes"; }) ||
-         (llvm::none_of(strategy.body, [](const ast::Stmt *stmt) { return llvm::isa<ast::MeshStmt>(stmt); }) &&
-          !strategy.body.empty());
+         (!hasMesh(strategy.body) && !strategy.body.empty());
 }
 
 /// `f(x, dp = 8)`: what has no default. `skipped`: parameters that are not given, as the first ones of a schedule.

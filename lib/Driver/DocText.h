@@ -31,6 +31,8 @@ std::string describe(const ast::FlagStmt &flag);
 std::string getModuleText(const ast::File &file, llvm::StringRef module);
 /// The text up to its first full stop, on one line.
 std::string getFirstSentence(llvm::ArrayRef<llvm::StringRef> doc);
+/// Whether a strategy is for calls of others: it has axes as parameters, or no mesh.
+bool isPart(const ast::StrategyDecl &strategy);
 /// Lines of a program that use a declaration; none of what is not used by name. `all`: the library, in which a model
 /// finds its configs.
 std::vector<std::string> getExample(const DocEntry &entry, llvm::ArrayRef<DocEntry> all);
