@@ -76,7 +76,8 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
     tensors.push_back({value, argument->value->range});
   }
   std::vector<CTValue> results;
-  for (Value *result : OpLowering(graph, evaluator).call(decl, tensors, opEnv, expr.range, *place.block, place.scope)) {
+  for (Value *result :
+       OpLowering(graph, evaluator, types).call(decl, tensors, opEnv, expr.range, *place.block, place.scope)) {
     if (expr.as && result->path.empty())
       result->path = joinPath(place.scope, expr.as.name);
     const Op *op = result->getOp(); // null: an argument of a repeat's body, handed on

@@ -121,7 +121,7 @@ std::optional<sema::CTValue> ModuleLowering::lower(const ast::Expr *expr, Enviro
         return std::nullopt;
       arguments.push_back({value, operand.value->range});
     }
-    Op *created = OpLowering(graph, evaluator).contraction(*op, arguments, env, *place.block, place.scope);
+    Op *created = OpLowering(graph, evaluator, types).contraction(*op, arguments, env, *place.block, place.scope);
     return created ? std::optional<CTValue>(tensor(created->getResult())) : std::nullopt;
   }
   default:
@@ -290,18 +290,19 @@ std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, 
     created->addOperand(argument.value);
   created->def = graph.defs.add(std::move(def));
   TensorType type = shape;
-  type.dtype = tensors.front().value->type.dtype;
+  type.dtype = types.get(*tensors.front().value);
   // A wider type wins: bf16 + f32 is f32.
   for (const TensorArgument &argument : tensors)
-    if (isFloat(argument.value->type.dtype) && argument.value->type.dtype < type.dtype)
-      type.dtype = argument.value->type.dtype;
+    if (DType found = types.get(*argument.value); isFloat(found) && found < type.dtype)
+      type.dtype = found;
   Value *value = created->addResult(type);
   place.block->append(std::move(created));
   return tensor(value);
 }
 
 std::optional<sema::CTValue> ModuleLowering::cast(Value *value, DType type, SMRange range, Place &place) {
-  return tensor(value->type.dtype == type ? value : appendCopy("cast", value, type, range.Start, place));
+  bool isSame = value->type.dtype == type && types.get(*value) == type;
+  return tensor(isSame ? value : appendCopy("cast", value, type, range.Start, place));
 }
 
 /// An op whose elements are those of a value: in another element type, or (no type) under another name.
@@ -328,6 +329,8 @@ Value *ModuleLowering::appendCopy(llvm::StringRef name, Value *value, std::optio
   TensorType resultType = value->type;
   resultType.dtype = type.value_or(resultType.dtype);
   Value *created = op->addResult(resultType);
+  if (!type)
+    types.addView(*created, *value);
   place.block->append(std::move(op));
   return created;
 }
@@ -450,6 +453,7 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
   op->addOperand(value);
   op->def = graph.defs.add(std::move(def));
   Value *created = op->addResult(type);
+  types.addView(*created, *value);
   place.block->append(std::move(op));
   return tensor(created);
 }

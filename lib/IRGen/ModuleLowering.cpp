@@ -256,7 +256,7 @@ bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &
       auto *returned = llvm::cast<ast::ReturnStmt>(stmt);
       if (returned->isFormula) {
         Op *op =
-            OpLowering(graph, evaluator)
+            OpLowering(graph, evaluator, types)
                 .formulaInPlace(returned->indices, returned->value, env, returned->range, *place.block, place.scope);
         if (!op)
           return false;
@@ -323,6 +323,8 @@ bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environmen
     named.push_back({value, name});
     if (isState(kind))
       addState(place, value);
+    if (isState(kind) && !stmt.type->dtype)
+      types.addWeight(*value);
   }
   return true;
 }
@@ -396,7 +398,7 @@ bool ModuleLowering::lowerLet(const ast::LetStmt &stmt, Environment &env, Place 
   bool define = stmt.form != ast::LetStmt::Form::Assign;
   std::optional<CTValue> value;
   if (stmt.isFormula) {
-    Op *op = OpLowering(graph, evaluator)
+    Op *op = OpLowering(graph, evaluator, types)
                  .formulaInPlace(stmt.indices, stmt.value, env, stmt.range, *place.block, place.scope);
     if (op)
       value = tensor(op->getResult());

@@ -32,7 +32,7 @@ void eraseUnusedValues(Block &phase);
 class ModuleLowering {
 public:
   ModuleLowering(Graph &graph, sema::Evaluator &evaluator, const sema::BoundJob &job)
-      : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()), job(job) {}
+      : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()), job(job), types(graph.precision) {}
 
   /// Fills the forward block, and that of decode steps if the job has some. False after errors.
   bool lowerModel();
@@ -151,6 +151,7 @@ private:
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
   const sema::BoundJob &job;
+  ComputeTypes types;
   llvm::StringMap<llvm::SmallVector<Dim *, 1>> compoundDims; ///< By the names of their parts.
   llvm::StringMap<llvm::SmallVector<Dim *, 1>> dimsByAlias;  ///< By the names that they answer to, qualified.
   llvm::StringSet<> dimNames;

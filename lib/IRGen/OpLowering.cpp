@@ -447,7 +447,7 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
 DType OpLowering::getResultType() const {
   for (Value *operand : operands)
     if (isFloat(operand->type.dtype))
-      return operand->type.dtype;
+      return types.get(*operand);
   return operands.empty() ? graph.precision.activation : operands.front()->type.dtype;
 }
 

@@ -15,6 +15,7 @@
 #ifndef STAGE_LIB_IRGEN_OPLOWERING_H
 #define STAGE_LIB_IRGEN_OPLOWERING_H
 
+#include "ComputeTypes.h"
 #include "stage/IR/algebra/FormulaPoint.h"
 #include "stage/IR/graph/Graph.h"
 #include "stage/Sema/Evaluator.h"
@@ -33,8 +34,8 @@ std::string describeDimCount(size_t count, bool orMore = false);
 
 class OpLowering {
 public:
-  OpLowering(Graph &graph, sema::Evaluator &evaluator)
-      : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()) {}
+  OpLowering(Graph &graph, sema::Evaluator &evaluator, const ComputeTypes &types)
+      : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()), types(types) {}
 
   /// A call of a declared op: its results, the saved extras behind them, or the argument that it hands on where a draw
   /// that is certain has left nothing to do. `env` has the op's compile-time parameters. Empty after an error.
@@ -170,6 +171,7 @@ private:
   Graph &graph;
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
+  const ComputeTypes &types;
   const sema::Environment *env = nullptr;
   bool inPlace = false;
   llvm::StringMap<int> openIndexNames; ///< In place: how often the result and the reductions around name an index.

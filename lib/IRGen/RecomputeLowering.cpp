@@ -232,6 +232,12 @@ private:
     std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
     if (!value || value->isNone())
       return value.has_value();
+    if (entry.name.name == "again") {
+      rule.gathersAll = value->getKind() == sema::CTValue::Kind::Word && value->getText() == "all";
+      if (!rule.gathersAll)
+        diags.report(entry.value->loc(), diag::BadAgain).range(entry.value->range) << value->describeKind();
+      return rule.gathersAll;
+    }
     if (entry.name.name == "scales") {
       std::optional<DType> type =
           value->getKind() == sema::CTValue::Kind::Word ? parseDType(value->getText()) : std::nullopt;

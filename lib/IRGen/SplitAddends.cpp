@@ -50,7 +50,7 @@ Op *OpLowering::finishInPlace(SMRange range, Block &block, llvm::StringRef scope
   }
   if (!checkSubscripts())
     return nullptr;
-  OpLowering rest(graph, evaluator);
+  OpLowering rest(graph, evaluator, types);
   rest.def.name = def.name;
   rest.def.loc = def.loc;
   const Formula *sum = rest.splitAddends(*this, formula, range, block, scope);
@@ -74,7 +74,7 @@ const Formula *OpLowering::splitAddends(const OpLowering &whole, const Formula *
   }
   if (!reduces(formula))
     return adopt(whole, formula);
-  OpLowering part(graph, evaluator);
+  OpLowering part(graph, evaluator, types);
   part.def.name = whole.def.name;
   part.def.loc = whole.def.loc;
   part.adoptResult(whole, part.adopt(whole, formula));

@@ -356,7 +356,14 @@ private:
     }
     for (const ast::Stmt *entry : stmt.entries) {
       auto *given = llvm::dyn_cast<ast::EntryStmt>(entry);
-      if (!given || what != "parameters")
+      if (given && what == "optimizer" && given->name.name == "whole_tied") {
+        std::optional<bool> isWhole = evaluator.evaluateCondition(given->value, env);
+        if (!isWhole)
+          return false;
+        rule.isWhole = *isWhole;
+        continue;
+      }
+      if (!given || what != "parameters" || given->name.name == "whole_tied")
         return refuse(entry->range, "this entry of 'partition " + what + "'");
       if (given->name.name == "keep") {
         if (!lowerKeep(*given, env, rule))

@@ -89,6 +89,11 @@ private:
     }
     return false;
   }
+  /// A kernel brings a parameter that is wider than its result into that type.
+  DType getReadType(const Value &value) const {
+    DType kept = getKeptType(value), made = op.getResult()->type.dtype;
+    return isParameter(&value) && isFloat(made) && getBitSize(kept) > getBitSize(made) ? made : kept;
+  }
   bool isGradientOfParameter() const {
     return llvm::any_of(op.getResults(), [](const auto &result) {
       return llvm::any_of(result->getUses(), [](auto use) { return use.first->kind == OpKind::Accumulate; });
@@ -118,7 +123,7 @@ private:
         hasWeights = isParameter(op.getOperand(b));
       }
       hasParameter |= hasWeights;
-      work.type = getWider(getKeptType(*op.getOperand(a)), getKeptType(*op.getOperand(b)));
+      work.type = getWider(getReadType(*op.getOperand(a)), getReadType(*op.getOperand(b)));
       work.isBlockScaled = isBlockScaled(*op.getOperand(a)) || isBlockScaled(*op.getOperand(b));
       IndexSet ofA = toSet(def.operands[a].indices), ofB = toSet(def.operands[b].indices),
                ofResult = toSet(def.results[term.result].indices);
@@ -188,7 +193,7 @@ private:
     std::optional<DType> type;
     for (const Value *operand : op.getOperands())
       if (isFloat(operand->type.dtype))
-        type = type ? getWider(*type, getKeptType(*operand)) : getKeptType(*operand);
+        type = type ? getWider(*type, getReadType(*operand)) : getReadType(*operand);
     return type.value_or(DType::F32);
   }
 

@@ -1,6 +1,7 @@
 //===- Costs.cpp - FLOPs and bytes of an op on one rank -------------------===//
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/Packing.h"
+#include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/Schedule/InferenceSymbols.h"
 
@@ -201,6 +202,18 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
+/// `partition optimizer ... { whole_tied = true; }`: stages sum the gradient of a parameter that they share as the
+/// buffer of which the operand is a shard. The last rule for the optimizer holds.
+static bool sendsWholeBuffer(const Graph &graph, const Op &op) {
+  if (op.kind != OpKind::AllReduce || op.stages.empty() || op.getBlock()->getParent())
+    return false;
+  bool isWhole = false;
+  for (const Rule &rule : graph.rules)
+    if (rule.kind == RuleKind::PartitionOptimizer)
+      isWhole = rule.isWhole;
+  return isWhole;
+}
+
 /// What a rank puts into a collective, sends or copies: all operands. Those that are scattered into flat storage are
 /// padded, so that all members get as much. Of `over`, the most that a coordinate there has.
 static Size getPutIn(const Graph &graph, const Op &sender, AxisSet over = 0) {
@@ -208,8 +221,11 @@ static Size getPutIn(const Graph &graph, const Op &sender, AxisSet over = 0) {
   bool isPadded = sender.kind == OpKind::ReduceScatter && sender.flat;
   for (unsigned i = 0; i < sender.getNumOperands(); ++i) {
     const Value *operand = sender.getOperand(i);
+    Sharding sent = operand->sharding;
+    if (sendsWholeBuffer(graph, sender))
+      sent.flat.clear();
     bytes = bytes + (isPadded ? getBytes(graph, sender.getResult(i)) * graph.mesh.getGroupSize(toSet(sender.axes))
-                              : getLocalBytes(graph.sizes, graph.mesh, operand->type, operand->sharding, over));
+                              : getLocalBytes(graph.sizes, graph.mesh, operand->type, sent, over));
   }
   return bytes;
 }

@@ -394,6 +394,9 @@ bool TextParser::parseRule() {
   if (recomputes || (rule.pattern && consume("offload"))) {
     rule.kind = recomputes ? RuleKind::Recompute : RuleKind::Offload;
     rule.isWhole = recomputes && consume("whole");
+    rule.gathersAll = recomputes && consume("again");
+    if (rule.gathersAll && !expect("all"))
+      return false;
     if (!recomputes && (!expect("after") || !parseUnsigned(rule.depth)))
       return false;
     return parseCases(rule);
@@ -447,6 +450,11 @@ bool TextParser::parseRule() {
     if (!expect("all"))
       return false;
     rule.gathersAll = true;
+  }
+  if (rule.kind == RuleKind::PartitionOptimizer && consume("whole")) {
+    if (!expect("tied"))
+      return false;
+    rule.isWhole = true;
   }
   if (rule.partitionsState() && consume("units") && !parseList("(", ")", [&] {
         std::optional<PathPattern> unit = parsePattern();

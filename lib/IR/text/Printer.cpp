@@ -212,7 +212,7 @@ private:
     });
     os << (isTuple ? ")" : "");
     if (rule.isOfKept()) {
-      os << (rule.isWhole ? " whole" : "");
+      os << (rule.isWhole ? " whole" : "") << (rule.gathersAll ? " again all" : "");
       if (rule.kind == RuleKind::Offload)
         os << " after " << rule.depth;
       printCases(rule);
@@ -237,6 +237,8 @@ private:
       os << (rule.keeps ? " keep" : " keep last");
     if (rule.gathersAll)
       os << " again all";
+    if (rule.isWhole)
+      os << " whole tied";
     if (!rule.units.empty()) {
       os << " units (";
       llvm::interleaveComma(rule.units, os, [&](const PathPattern &unit) { printQuoted(os, unit.getText()); });

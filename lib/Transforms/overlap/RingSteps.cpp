@@ -60,16 +60,16 @@ bool RingSteps::isOfSameTurn(const Op &before) const {
          (block->getParent() || graph.pipeline.repeats.empty());
 }
 
-Value *RingSteps::send(Value *value, AxisId axis) {
+Value *RingSteps::send(Value *value, AxisId axis, uint32_t hops) {
   auto op = std::make_unique<Op>(OpKind::Permute, like.loc);
   op->scope = like.scope;
   op->axes.emplace_back(axis);
-  op->shift = 1;
+  op->shift = hops;
   op->addOperand(value);
   op->after = step;
   Sharding sharding = value->sharding;
   for (AxisList &placed : sharding.dims)
-    rotate(placed, axis);
+    rotate(placed, axis, hops);
   addResult(*op, *value, sharding);
   return insert(std::move(op))->getResult();
 }

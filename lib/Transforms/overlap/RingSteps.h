@@ -48,8 +48,8 @@ public:
   /// times.
   void setFirstStep(llvm::ArrayRef<Value *> operands, Value *computedBefore);
 
-  /// To the next rank along an axis.
-  Value *send(Value *value, AxisId axis);
+  /// To the rank so many further on along an axis, counted around: 1 is the next one.
+  Value *send(Value *value, AxisId axis, uint32_t hops = 1);
   Value *add(llvm::ArrayRef<Value *> addends);
 
 private:

@@ -22,17 +22,20 @@
 // that works on them, so that they travel beside it. They are received once the step before
 // has ended, whose block nobody needs any more: a rank has memory for two blocks.
 //
-// Backward: the op's gradient, block by block. What forward saved is of all blocks, so
-// gradients of blocks add up: of what has no t (queries) on the rank, of what has t (keys,
-// values) in a sum that travels with its block, and one hop further, home. What stands
-// outside of all sums over t (a sink) has its whole gradient in every step; the first counts.
+// Backward: the op's gradient, block by block, from the last block of forward back to the
+// rank's own, so that forward keeps its last block instead of its first. What forward saved
+// is of all blocks, so gradients of blocks add up: of what has no t (queries) on the rank, of
+// what has t (keys, values) in a sum that travels with its block and comes home with it. What
+// stands outside of all sums over t (a sink) has its whole gradient in every step; the first
+// counts.
 //
-//   %dk0 = ...grad(%q, %k, ...)             %s1 = permute(%dk0) over cp by 1
-//   %dk1 = ...grad(%q, %k1, ...)            %a1 = add(%s1, %dk1)      %s2 = permute(%a1) over cp by 1
-//   %dk2 = ...grad(%q, %k2, ...)            %a2 = add(%s2, %dk2)      %dk = permute(%a2) over cp by 1
+//   %dk0 = ...grad(%q, %k2, ...)            %k1 = permute(%k2) over cp by 2
+//   %dk1 = ...grad(%q, %k1, ...)            %s1 = permute(%dk0) over cp by 2      %a1 = add(%s1, %dk1)
+//   %dk2 = ...grad(%q, %k, ...)             %s2 = permute(%a1) over cp by 2       %dk = add(%s2, %dk2)
 //
 // So a rank sends (n-1) times its keys and values forward, and as much again backward,
-// and n times their gradients.
+// and as often their gradients: 6 (n-1) blocks, as Transformer Engine does. Where backward has
+// not the blocks of a forward ring it begins with the rank's own, and sums go one hop further.
 //
 // Limits: one axis; n ops per op, as n is a number here.
 //
@@ -64,6 +67,7 @@ public:
       index = op->def->getCarrier(*std::exchange(op->ring, std::nullopt));
       axis = op->indexAxes[index].front().id;
       steps.emplace(graph, op->indexAxes[index], *op, *op);
+      isBack = false;
       // Of a product the gradients are products, of which each block is a part of the sum as well.
       if (op->def->vjpOf || (op->origin && !op->isRecomputed))
         unrollBackward();
@@ -74,7 +78,8 @@ public:
 
 private:
   bool hasIndex(llvm::ArrayRef<unsigned> dims) const { return llvm::is_contained(ring->def->expand(dims), index); }
-  Value *send(Value *value) { return steps->send(value, axis); }
+  /// On to the next rank or, in backward that begins where forward has ended, back to the one before.
+  Value *send(Value *value) { return steps->send(value, axis, isBack ? steps->getNumSteps() - 1 : 1); }
 
   //===--- blocks -----------------------------------------------------------===//
 
@@ -91,11 +96,12 @@ private:
       }
   }
 
-  /// The op on these blocks, which `number` ranks before had first.
-  Op *makeStep(const OpDef *def, const Operands &operands, llvm::ArrayRef<Value *> carried, unsigned number) {
+  /// The op on these blocks, which `hops` ranks before had first. The last step is the op itself.
+  Op *makeStep(const OpDef *def, const Operands &operands, llvm::ArrayRef<Value *> carried, unsigned hops,
+               bool isLast) {
     std::unique_ptr<Op> made;
     Op *step = ring;
-    if (number + 1 < steps->getNumSteps()) {
+    if (!isLast) {
       made = std::make_unique<Op>(OpKind::Compute, ring->loc);
       step = made.get();
       step->scope = ring->scope;
@@ -111,7 +117,7 @@ private:
     for (Value *value : carried)
       step->addOperand(value);
     for (unsigned i = 0; i < step->indexAxes.size(); ++i)
-      for (unsigned k = 0; def->getCarrier(i) == index && k < number; ++k)
+      for (unsigned k = 0; def->getCarrier(i) == index && k < hops; ++k)
         steps->rotate(step->indexAxes[i], axis);
     for (auto &result : ring->getResults())
       if (made)
@@ -131,23 +137,39 @@ private:
     Operands operands = getOperands();
     steps->setFirstStep(operands, computedBefore);
     llvm::SmallVector<Value *, 2> carried;
+    const Operands own = operands;
     for (unsigned number = 0; number < steps->getNumSteps(); ++number) {
       Operands following = operands;
-      if (number + 1 < steps->getNumSteps())
+      unsigned left = steps->getNumSteps() - 1 - number;
+      if (left)
         sendBlocks(following);
-      Op *made = makeStep(number ? next : first, operands, carried, number);
+      Op *made = makeStep(number ? next : first, operands, carried, number, left == 0);
       carried.clear();
       for (unsigned result : fold.carried)
         carried.push_back(made->getResult(result));
       steps->setStep({made->getResult()});
       operands = std::move(following);
     }
+    for (unsigned i = 0; i < own.size(); ++i)
+      if (own[i] != operands[i])
+        lastBlocks[{ring->isRecomputed ? ring->origin : ring, own[i]}] = operands[i];
   }
 
   //===--- backward -----------------------------------------------------------===//
 
+  /// The blocks that forward, or what backward has made again of it, worked on last; false if there is none of some.
+  bool takeLastBlocks(Operands &operands) const {
+    Operands last = operands;
+    for (unsigned i = 0; i < operands.size(); ++i)
+      if (hasIndex(ring->def->operands[i].indices) && !(last[i] = lastBlocks.lookup({ring->origin, operands[i]})))
+        return false;
+    operands = std::move(last);
+    return true;
+  }
+
   void unrollBackward() {
     Operands operands = getOperands();
+    isBack = takeLastBlocks(operands);
     steps->setFirstStep(operands, computedBefore);
     llvm::SmallVector<std::vector<std::pair<Op *, unsigned>>, 4> uses;
     for (auto &result : ring->getResults())
@@ -163,12 +185,13 @@ private:
     }
     for (unsigned number = 0; number < steps->getNumSteps(); ++number) {
       Operands following = operands;
-      if (number + 1 < steps->getNumSteps())
+      unsigned left = steps->getNumSteps() - 1 - number;
+      if (left)
         sendBlocks(following);
       for (unsigned i = 0; i < sums.size(); ++i)
         if (travels(i))
           sums[i] = send(sums[i]);
-      Op *made = makeStep(ring->def, operands, {}, number);
+      Op *made = makeStep(ring->def, operands, {}, isBack ? left : number, left == 0);
       if (made == ring)
         steps->goBehind(*ring);
       for (unsigned i = 0; i < ring->getNumResults(); ++i)
@@ -180,7 +203,7 @@ private:
       operands = std::move(following);
     }
     for (unsigned i = 0; i < sums.size(); ++i) {
-      Value *result = ring->getResult(i), *sum = sums[i] = travels(i) ? send(sums[i]) : sums[i];
+      Value *result = ring->getResult(i), *sum = sums[i] = travels(i) && !isBack ? send(sums[i]) : sums[i];
       sum->path = std::exchange(result->path, "");
       sum->constraint = std::exchange(result->constraint, Constraint());
       sum->primal = std::exchange(result->primal, nullptr);
@@ -194,7 +217,10 @@ private:
   Value *computedBefore = nullptr; ///< By an op in front of it, maybe of another block.
   unsigned index = 0;              ///< Of which blocks go round,
   AxisId axis = 0;                 ///< over this axis.
+  bool isBack = false;             ///< Blocks go the way back.
   std::optional<RingSteps> steps;
+  /// For an op of forward and each block that a rank sends on there: the one that it has in the last step.
+  llvm::DenseMap<std::pair<const Op *, Value *>, Value *> lastBlocks;
 };
 } // namespace
 

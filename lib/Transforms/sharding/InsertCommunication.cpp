@@ -19,7 +19,8 @@
 //      op, or taken from the forms of the value that this unit has made already.
 //   4. A backward op starts from the forward form with the fewest local bytes; a tie
 //      goes to the form it needs. Where the strategy says `keep gathered over tp`, a form
-//      that is not split over tp comes before all that are.
+//      that is not split over tp comes before all that are. What an op that runs again has
+//      gathered is there for gradients, too, unless its rule says `again = all`.
 //   5. An op that computes nothing, as another name for a value has it, has had its say
 //      once its operand is where it is to be: its users take that, and it goes.
 //
@@ -49,6 +50,8 @@ public:
   CommunicationInserter(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), plans(graph) {}
 
   void run() {
+    for (const Rule &rule : graph.rules)
+      gathersAgain |= rule.kind == RuleKind::Recompute && rule.gathersAll;
     for (Block &block : graph.getPhases()) {
       phase = block.getPhase();
       if (phase == PhaseKind::Step)
@@ -66,6 +69,7 @@ private:
   struct Form {
     Value *value;
     Block *block;
+    bool isRecomputed = false; ///< Made for an op that runs again.
   };
   using Forms = llvm::DenseMap<Value *, llvm::SmallVector<Form, 2>>;
 
@@ -215,12 +219,20 @@ private:
 
   Value *getForm(Value *value, const Sharding &needed, Op &user, Block &block, Forms &forms) {
     for (const Form &form : forms[value])
-      if (form.value->sharding == needed && encloses(form.block, &block))
+      if (form.value->sharding == needed && encloses(form.block, &block) && !isOfOtherRun(form, *value, user))
         return form.value;
     Value *made = insertReshard(value, needed, block, &user, plans);
     remark(*value, *made, user);
-    forms[value].push_back({made, &block});
+    forms[value].push_back({made, &block, user.isRecomputed});
     return made;
+  }
+
+  /// `recompute ... { again = all; }`: gradients gather what an op that runs again has gathered, unless it is kept.
+  bool isOfOtherRun(const Form &form, const Value &value, const Op &user) const {
+    const Op &gather = *form.value->getOp();
+    return gathersAgain && isBackward(phase) && form.isRecomputed != user.isRecomputed &&
+           gather.kind == OpKind::AllGather && gather.getOperand(0) == &value &&
+           !(value.constraint.gathered & toSet(gather.axes));
   }
 
   static bool encloses(const Block *outer, const Block *inner) {
@@ -265,7 +277,8 @@ private:
       for (AxisId axis : rule.axes)
         if (graph.mesh[axis].size > 1)
           axes |= toSet(axis);
-      if (rule.kind != RuleKind::KeepGathered || axes == 0 || !graph.training)
+      bool mayBeVain = rule.pattern && rule.pattern->mayLack();
+      if (rule.kind != RuleKind::KeepGathered || axes == 0 || !graph.training || mayBeVain)
         continue;
       bool any = llvm::any_of(keptGathered, [&](const Value *value) {
         return (value->constraint.gathered & axes) && (!rule.pattern || matches(*rule.pattern, *value));
@@ -375,6 +388,7 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   ReshardPlans plans;
+  bool gathersAgain = false;                  ///< What is gathered for what runs again is not for gradients.
   std::array<Forms, numPhaseKinds> formsOf;   ///< Per phase.
   PhaseKind phase = PhaseKind::Forward;       ///< The one being visited.
   std::vector<Value *> finals;                ///< What results are brought to for their users.

@@ -30,7 +30,7 @@ CASES += [(MIXTRAL, B, "megatron_moe(tp = 4, etp = 4)", 1, 1, 4) for B in (1, 8)
 CASES += [(SMALL, edp * ep * tokens, f"megatron_moe(dp = {edp * ep}, ep = {ep})", edp, ep, 1)
           for edp, ep in ((1, 4), (2, 4), (4, 2), (3, 2)) for tokens in (1, 2, 3, 5, 8)]
 # Here all tensor ranks have the same tokens, which need not move.
-CASES += [(SMALL, B, "megatron_moe(tp = 8, ep = 8)", 1, 8, 1) for B in (1, 2, 4, 7)]
+CASES += [(SMALL, B, "megatron_moe(tp = 8, ep = 8, etp = 1)", 1, 8, 1) for B in (1, 2, 4, 7)]
 CASES += [(V3, B, "megatron_moe(dp = 32, ep = 32)", 1, 32, 1) for B in (32, 64, 256, 768, 1024, 4096)]
 
 

@@ -27,6 +27,7 @@ ARGUMENTS = {
         "pp = 2, dp = 2, tp = 2, zero = 3",
         "pp = 2, cp = 4, tp = 2, ring = true, zero = 1",
         "pp = 4, dp = 2, tp = 2, zero = 1, pipeline_schedule = dualpipe",
+        "cp = 2, tp = 2, cp_comm = a2a",
     ],
     "megatron_moe": [
         "dp = 2, ep = 2",
@@ -39,6 +40,7 @@ ARGUMENTS = {
     "decode_context": ["heads = 2, dcp = 2", "dcp = 4"],
     "ring_attention": ["cp = 4", "dp = 2, cp = 4, uly = 2"],
     "zero": ["dp = 2", "dp = 3, stage = 2", "dp = 2, stage = 3", "dp = 2, stage = 3, keep = true"],
+    "fsdp_combined": ["replicas = 2, dp = 2, cp = 2, tp = 2", "pp = 2, dp = 2, tp = 2"],
     "fsdp": ["dp = 2", "dp = 2, keep = false", "dp = 2, replicas = 2, keep = true"],
 }
 # Of inference alone, of models with fewer heads of keys and values than of queries.

@@ -39,6 +39,7 @@ PLANS = {
     "fsdp_experts": ["dp = 4, ep = 2, recompute = true"],
     "deepseek": ["pp = 2, dp = 4, ep = 4", "pp = 2, dp = 4, ep = 4, fp8 = true", "pp = 2, dp = 4, ep = 4, ep_nodes = 2, fp8 = true"],
     "llama3": ["dp = 2, pp = 2, cp = 2, tp = 2"],
+    "fsdp_combined": ["replicas = 2, dp = 2, tp = 2, recompute = full", "pp = 2, dp = 2, tp = 2"],
 }
 
 
