@@ -139,7 +139,9 @@ std::optional<unsigned> UnitSimulator::findOverwritten(const Op &op, unsigned re
   const Value *operand = number ? op.getOperand(*number) : nullptr;
   auto tensor = operand ? find(operand) : std::nullopt;
   if (!tensor || tensors[*tensor].names != 1 || tensors[*tensor].isView || tensors[*tensor].isInput ||
-      !diesWith(operand, op) || tensors[*tensor].size != bytes.get(op.getResult(result)))
+      !diesWith(operand, op))
+    return std::nullopt;
+  if (op.kind != OpKind::AllReduce && tensors[*tensor].size != bytes.get(op.getResult(result)))
     return std::nullopt;
   return tensor;
 }
