@@ -53,7 +53,7 @@ struct Rule {
   bool saysLayout = false;
   /// PartitionParameters: what forward gathers is kept for backward.
   bool keeps = false;
-  /// PartitionParameters: backward gathers all that forward has gathered, and not only what it reads.
+  /// PartitionParameters: backward gathers all that forward has gathered. Recompute: gradients gather it once more.
   bool gathersAll = false;
   /// Partition...: what is moved at once, parameters below the places that one of these means, and how many units a
   /// gather runs ahead.
@@ -92,7 +92,7 @@ struct Rule {
   }
   /// OverlapCommunication: groups over other axes have another stream each, instead of one for all of them.
   bool isApart = false;
-  /// Recompute: as a whole, with what backward does not need, and what is used outside of it is kept.
+  /// Recompute: as a whole; what is used outside of it is kept. PartitionOptimizer: tied gradients are summed whole.
   bool isWhole = false;
   /// Offload: beside how many layers a copy may run.
   unsigned depth = 0;
