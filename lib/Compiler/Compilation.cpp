@@ -222,8 +222,10 @@ bool stage::completeStepReport(Compilation &c, StepReport &step) {
 
 std::optional<Report> stage::makeReport(Compilation &c) {
   MemoryReport memory = accountMemory(*c.program, c.diags);
-  if (c.diags.hasErrors())
-    return std::nullopt;
+  return c.diags.hasErrors() ? std::nullopt : makeReport(c, std::move(memory));
+}
+
+std::optional<Report> stage::makeReport(Compilation &c, MemoryReport memory) {
   Report report = makeReport(*c.program, std::move(memory), c.diags);
   if (c.diags.hasErrors())
     return std::nullopt;

@@ -62,6 +62,8 @@ std::optional<StepReport> makeStepReport(Compilation &c);
 bool completeStepReport(Compilation &c, StepReport &step);
 /// What the compiled program costs, without its traces. Nothing after errors.
 std::optional<Report> makeReport(Compilation &c);
+/// The same where memory has been accounted (accountMemory).
+std::optional<Report> makeReport(Compilation &c, MemoryReport memory);
 
 /// For proofs of a job that serves requests: units of a few sequences, with so many tokens, or a multiple, in those of
 /// prefill.
