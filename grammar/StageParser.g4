@@ -40,7 +40,7 @@ strategyDecl: STRATEGY name LPAREN own=paramList? (SEMICOLON forwarded=paramList
               (EXTENDS name (LPAREN argList? RPAREN)?)? strategyBlock;
 scheduleDecl: SCHEDULE name LPAREN paramList? RPAREN scheduleBlock;
 configDecl: CONFIG name FOR name (EXTENDS name)? entryBlock;
-jobDecl: JOB name (EXTENDS name)? entryBlock;
+jobDecl: JOB name (EXTENDS name)? LBRACE (entry | searchSpace)* RBRACE;
 precisionDecl: PRECISION name entryBlock;
 optimizerDecl: OPTIMIZER name (LPAREN paramList? RPAREN)? LBRACE (stateStmt | entry)* RBRACE;
 
@@ -154,14 +154,16 @@ strategyStmt
   | SLOW RANK LPAREN rankCoordinate (COMMA rankCoordinate)* COMMA? RPAREN BY expr SEMICOLON # slowStmt
   | strategyRule                                                       # ruleStmt
   | partName LPAREN argList? RPAREN SEMICOLON                  # partStmt
-  | SEARCH LBRACE searchStmt* RBRACE                           # searchBlock
+  | searchSpace                                                # searchBlock
   | letStmt                                                    # strategyLet
   | requireStmt                                                # strategyRequire
   | IF expr strategyBlock (ELSE IF expr strategyBlock)* (ELSE strategyBlock)? # strategyIf
   ;
 /// `mesh (a, b);` is a mesh.
 partName: NOTHING | OUTPUT | nameNotMesh;
-searchStmt: name IN rangeOrExpr SEMICOLON | requireStmt;
+searchSpace: SEARCH LBRACE searchStmt* RBRACE;
+/// `gpus = 1Ki;` has one value, `objective = step;` is what the best plan has least or most of.
+searchStmt: name (IN rangeOrExpr | ASSIGN expr) SEMICOLON | requireStmt;
 strategyRule: shardRule | keepRule | otherRule;
 shardRule: SHARD shardGroup (COMMA shardGroup)* COMMA? SEMICOLON;
 keepRule: KEEP GATHERED OVER axisList SEMICOLON;

@@ -114,7 +114,7 @@ void Printer::search(const SearchStmt *node) {
   os << "search {\n";
   indent += 2;
   for (const SearchStmt::Values &entry : node->values) {
-    line() << entry.name.name << " in ";
+    line() << entry.name.name << (entry.isOne ? " = " : " in ");
     expr(entry.values);
     os << ";\n";
   }

@@ -74,7 +74,7 @@ void Printer::decl(const Decl *decl) {
     auto *node = cast<JobDecl>(decl);
     os << "job " << name;
     extension(node->base);
-    entries(node->entries);
+    entries(node->entries, node->searches);
     break;
   }
   case NodeKind::PrecisionDecl:
@@ -159,9 +159,10 @@ void Printer::extension(const Ident &base) {
     os << " extends " << base.name;
 }
 
-void Printer::entries(ArrayRef<EntryStmt *> list) {
+void Printer::entries(ArrayRef<EntryStmt *> list, ArrayRef<SearchStmt *> searches) {
   os << ' ';
   llvm::SmallVector<Stmt *, 16> body(list.begin(), list.end());
+  body.append(searches.begin(), searches.end());
   block(body);
 }
 

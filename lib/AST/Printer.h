@@ -54,7 +54,7 @@ private:
   void block(ArrayRef<Stmt *> body);
   /// `{ ... }`, or `;` if there is nothing inside.
   void optionalBlock(ArrayRef<Stmt *> body);
-  void entries(ArrayRef<EntryStmt *> entries);
+  void entries(ArrayRef<EntryStmt *> entries, ArrayRef<SearchStmt *> searches = {});
   /// ` extends base`, if there is a base.
   void extension(const Ident &base);
 

@@ -239,8 +239,10 @@ std::optional<Report> stage::makeReport(Compilation &c, bool withMoments) {
   if (!kept)
     return std::nullopt;
   MemoryReport memory = accountMemory(*c.program, c.diags, kept, withMoments);
-  if (c.diags.hasErrors())
-    return std::nullopt;
+  return c.diags.hasErrors() ? std::nullopt : makeReport(c, std::move(memory));
+}
+
+std::optional<Report> stage::makeReport(Compilation &c, MemoryReport memory) {
   Report report = makeReport(*c.program, std::move(memory), c.diags);
   if (c.diags.hasErrors())
     return std::nullopt;

@@ -19,7 +19,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -119,7 +118,20 @@ static size_t chooseNumThreads(size_t count, unsigned wanted) {
 }
 
 void Session::compileAll(size_t count, unsigned wanted, PlanGetter getPlan, ResultVisitor visit) {
-  size_t numThreads = chooseNumThreads(count, wanted), next = 0;
+  SessionThreads(*this, chooseNumThreads(count, wanted)).forEach(count, [&](Session &session, size_t number) {
+    visit(number, session.compile(getPlan(number)));
+  });
+}
+
+SessionThreads::SessionThreads(Session &session, unsigned threads) : session(session) {
+  for (unsigned i = 1; i < threads; ++i) // they take the files before anyone adds to these
+    others.emplace_back(new Session(session));
+}
+
+SessionThreads::~SessionThreads() = default;
+
+void SessionThreads::forEach(size_t count, llvm::function_ref<void(Session &, size_t)> visit) {
+  size_t numThreads = others.size() + 1, next = 0;
   std::mutex mutex; // of `next`
   // The next plans for a thread: several in a row, as those are the likeliest to have one model, and fewer towards the
   // end, so that all threads end at one time.
@@ -129,22 +141,19 @@ void Session::compileAll(size_t count, unsigned wanted, PlanGetter getPlan, Resu
     next += std::min(left, std::max<size_t>(1, left / (4 * numThreads)));
     return std::pair(begin, next);
   };
-  auto compilePlans = [&](Session &session) {
+  auto visitPlans = [&](Session &own) {
     for (auto [begin, end] = takePlans(); begin != end; std::tie(begin, end) = takePlans())
       for (size_t number = begin; number < end; ++number)
-        visit(number, session.compile(getPlan(number)));
+        visit(own, number);
   };
-  std::deque<std::unique_ptr<Session>> others; // they take the files before anyone adds to these
-  for (size_t i = 1; i < numThreads; ++i)
-    others.emplace_back(new Session(*this));
   std::vector<std::thread> threads;
   try {
-    for (std::unique_ptr<Session> &session : others)
-      threads.emplace_back([&compilePlans, &session] { compilePlans(*session); });
+    for (std::unique_ptr<Session> &other : others)
+      threads.emplace_back([&visitPlans, &other] { visitPlans(*other); });
   } catch (const std::system_error &) {
     // A limit of the system: those that did start take the plans of the others.
   }
-  compilePlans(*this);
+  visitPlans(session);
   for (std::thread &thread : threads)
     thread.join();
 }

@@ -41,6 +41,11 @@ bool printMesh(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after
 /// errors that concern all, and if all are refused.
 bool runComparison(const DriverOptions &options);
+/// What a plan frees is not given back to the system: the next one takes as much, and while the system takes and gives
+/// pages the other threads of the process wait.
+void keepMemoryOfPlans();
+/// `stagec plan`: searches for the best plans of a job, and prints or writes them. False after errors.
+bool runPlan(const PlanCommand &command);
 /// `--fits`: searches for the largest batch and the longest sequences of the job that fit into a rank's memory, and
 /// prints them. False after errors of the job.
 bool runSearch(const DriverOptions &options);

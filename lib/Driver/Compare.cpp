@@ -22,9 +22,7 @@
 using namespace stage;
 using namespace stage::driver;
 
-/// What a plan frees is not given back to the system: the next one takes as much, and while the system takes and gives
-/// pages the other threads of the process wait.
-static void keepMemoryOfPlans() {
+void stage::driver::keepMemoryOfPlans() {
 #ifdef __GLIBC__
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   mallopt(M_TOP_PAD, 8 << 20);

@@ -237,6 +237,7 @@ int stage::driver::stagecMain(int argc, char **argv) {
   session.getDiags().setShowRemarks(options->remarks);
   bool good = options->import           ? runImport(*options->import, diags)
               : options->doc            ? runDoc(*options->doc, diags)
+              : options->search         ? runPlan(*options->search)
               : options->serve          ? runServe(*options->serve, diags)
               : options->prove          ? runProof(*options)
               : options->fits           ? runSearch(*options)

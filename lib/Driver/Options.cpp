@@ -152,8 +152,7 @@ cl::opt<std::string> docStdlib("stdlib", cl::desc("The folder of the standard li
 cl::opt<bool> docNoCache("no-cache", cl::desc(noCacheText), cl::cat(docCategory), cl::sub(docCommand));
 } // namespace
 
-/// Splits at the commas outside of brackets and texts: `1,2,4` has three parts, `[3,4],[4,3]` two, `min(a,b)` one.
-static std::vector<std::string> splitAtCommas(llvm::StringRef text) {
+std::vector<std::string> stage::driver::splitAtCommas(llvm::StringRef text) {
   std::vector<std::string> parts(1);
   int depth = 0;
   bool isText = false;
@@ -322,7 +321,7 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
   options.picture = output;
 }
 
-static FileCache makeCache(bool isOff) { return FileCache(isOff ? "" : getCacheFolder()); }
+FileCache stage::driver::makeCache(bool isOff) { return FileCache(isOff ? "" : getCacheFolder()); }
 
 static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngine &diags) {
   for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib})
@@ -383,11 +382,13 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   cl::HideUnrelatedOptions(importCategory, importCommand);
   cl::HideUnrelatedOptions(docCategory, docCommand);
   prepareServeOptions();
+  preparePlanOptions();
   if (!parseOptions(argc, argv, "stagec",
                     "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
                     "  stagec job.stg                   check the program\n"
                     "  stagec job.stg --report          what a step costs\n"
                     "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
+                    "  stagec plan job.stg              the best of many plans, and why not another one\n"
                     "  stagec job.stg -o traces         one trace per rank\n"
                     "  stagec job.stg -o traces --astra-sim=astra    and what ASTRA-sim needs to run them\n"
                     "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
@@ -411,6 +412,10 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     options.doc = {docInput, docAll, docMarkdown,
                    docStdlib.getNumOccurrences() ? std::string(docStdlib) : getStdlibFolder(argv[0]),
                    makeCache(docNoCache)};
+    return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
+  }
+  if (isPlanCommand()) {
+    options.search = readPlanCommand(argv[0], diags);
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
   }
   if (isServeCommand()) {

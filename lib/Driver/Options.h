@@ -7,6 +7,7 @@
 #include "stage/Machine/Machine.h"
 #include "stage/Machine/Runtime.h"
 #include "stage/Schedule/Schedule.h"
+#include "stage/Search/Search.h"
 #include "stage/Serving/Simulation.h"
 #include "stage/Support/FileCache.h"
 #include "stage/Support/Files.h"
@@ -64,6 +65,16 @@ struct ServeCommand {
   ReportKind report = ReportKind::Text;
 };
 
+/// `stagec plan job.stg --gpus=1024 -o best.stg`.
+struct PlanCommand {
+  SessionOptions files;
+  SearchRequest request;
+  ReportKind report = ReportKind::Text;
+  bool prove = false;
+  std::string output; ///< The file of the best plan; empty: none, `-`: standard output, and nothing else there.
+  Existing existing = Existing::Keep;
+};
+
 /// What `--emit=timeline` draws of a step.
 struct TimelineOptions {
   Ticks from = 0;
@@ -78,6 +89,7 @@ struct DriverOptions {
   std::optional<ImportCommand> import;  ///< If this is all.
   std::optional<DocCommand> doc;        ///< The same.
   std::optional<ServeCommand> serve;    ///< If this is all.
+  std::optional<PlanCommand> search;    ///< If this is all.
   std::optional<ServeCommand> requests; ///< Of a job that serves them.
   SessionOptions files;
   Plan plan;
@@ -124,6 +136,17 @@ void prepareServeOptions();
 bool isServeCommand();
 /// Its options. Faults are reported.
 ServeCommand readServeCommand(DiagnosticEngine &diags);
+
+/// Hides options of others from the help of `stagec plan`; called before the command line is read.
+void preparePlanOptions();
+/// `stagec plan` was given.
+bool isPlanCommand();
+/// Its options. Faults are reported.
+PlanCommand readPlanCommand(const char *argv0, DiagnosticEngine &diags);
+/// Splits at the commas outside of brackets and texts: `1,2,4` has three parts, `[3,4],[4,3]` two, `min(a,b)` one.
+std::vector<std::string> splitAtCommas(llvm::StringRef text);
+/// Of syntax trees.
+FileCache makeCache(bool isOff);
 
 /// The value of `loads` that a file of JSON says (`--load`), as the language writes it. Nothing after a report.
 std::optional<std::string> readLoadFile(llvm::StringRef path, DiagnosticEngine &diags);

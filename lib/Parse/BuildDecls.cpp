@@ -96,7 +96,8 @@ Decl *Builder::decl(Grammar::DeclarationContext *tree) {
     auto *node = make<JobDecl>(tree);
     node->name = ident(job->name(0));
     node->base = ident(job->name(1));
-    node->entries = entries(job->entryBlock());
+    node->entries = each(job->entry(), &Builder::entry);
+    node->searches = each(job->searchSpace(), &Builder::search);
     result = node;
   } else if (auto *precision = tree->precisionDecl()) {
     auto *node = make<PrecisionDecl>(tree);

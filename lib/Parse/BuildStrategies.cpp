@@ -28,7 +28,7 @@ Stmt *Builder::strategyStmt(Grammar::StrategyStmtContext *tree) {
   if (auto *part = dynamic_cast<Grammar::PartStmtContext *>(tree))
     return call(range(tree), part->partName(), part->RPAREN()->getSymbol(), part->argList());
   if (auto *searchTree = dynamic_cast<Grammar::SearchBlockContext *>(tree))
-    return search(searchTree);
+    return search(searchTree->searchSpace());
   if (auto *at = dynamic_cast<Grammar::AtStmtContext *>(tree)) {
     auto *node = make<AtStmt>(tree);
     node->pattern = pattern(at->pattern());
@@ -48,14 +48,16 @@ Stmt *Builder::strategyStmt(Grammar::StrategyStmtContext *tree) {
   return node;
 }
 
-Stmt *Builder::search(Grammar::SearchBlockContext *tree) {
+SearchStmt *Builder::search(Grammar::SearchSpaceContext *tree) {
   llvm::SmallVector<SearchStmt::Values, 8> values;
   llvm::SmallVector<Stmt *, 4> requirements;
   for (auto *stmt : tree->searchStmt()) {
     if (stmt->requireStmt())
       requirements.push_back(require(stmt->requireStmt()));
+    else if (stmt->rangeOrExpr())
+      values.push_back({ident(stmt->name()), expr(stmt->rangeOrExpr()), /*isOne=*/false});
     else
-      values.push_back({ident(stmt->name()), expr(stmt->rangeOrExpr())});
+      values.push_back({ident(stmt->name()), expr(stmt->expr()), /*isOne=*/true});
   }
   auto *node = make<SearchStmt>(tree);
   node->values = list(values);

@@ -112,7 +112,7 @@ private:
   ast::Stmt *callStmt(Grammar::CallStmtContext *tree);
   /// `name(arguments)` as a statement; `end` is the last token of the call.
   ast::Stmt *call(SMRange range, Rule *name, const Token *end, Grammar::ArgListContext *arguments);
-  ast::Stmt *search(Grammar::SearchBlockContext *tree);
+  ast::SearchStmt *search(Grammar::SearchSpaceContext *tree);
   ast::Stmt *opStmt(Grammar::OpStmtContext *tree);
   ast::Stmt *scheduleStmt(Grammar::ScheduleStmtContext *tree);
   llvm::ArrayRef<ast::Stmt *> block(Grammar::ScheduleBlockContext *tree) {

@@ -216,7 +216,8 @@ static Records listPlan(const Comparison &comparison, const ComparedPlan &plan, 
 /// So much of a reason stands in a line.
 constexpr size_t maxReason = 110;
 
-static void printTimes(llvm::raw_ostream &os, const Comparison &comparison, const CommonTimes &common) {
+void stage::printTimes(llvm::raw_ostream &os, const Comparison &comparison) {
+  CommonTimes common(comparison);
   std::vector<Records> rows;
   for (const ComparedPlan &plan : comparison.plans)
     if (plan.costs && plan.costs->time)
@@ -256,7 +257,7 @@ void stage::print(llvm::raw_ostream &os, const Comparison &comparison) {
     }
   }
   table.print(os);
-  printTimes(os, comparison, common);
+  printTimes(os, comparison);
 }
 
 static void printCsvRow(llvm::raw_ostream &os, llvm::ArrayRef<std::string> cells) {

@@ -68,7 +68,10 @@ private:
   std::optional<int64_t> knownBatchRanks; ///< From an earlier attempt.
   Evaluator evaluator;
   Overrides overrides;
+  bool bindGpus(ParamBinder &params);
+
   llvm::StringMap<Entry> entries;
+  Entry gpus; ///< What the search of the job says of them; no value: nothing.
   JobCall model, strategy;
   const ast::MachineDecl *machine = nullptr;
   const ast::RuntimeDecl *runtime = nullptr;
@@ -116,16 +119,40 @@ const ast::JobDecl *stage::sema::findJob(const Program &program, StringRef name,
 }
 
 void JobBinder::readEntries() {
-  for (const ast::JobDecl *link : getChain(program, *job.decl))
+  for (const ast::JobDecl *link : getChain(program, *job.decl)) {
     for (const ast::EntryStmt *entry : link->entries)
       entries[entry->name.name] = {entry->value, &program.getFile(*link)};
+    for (const ast::SearchStmt *search : link->searches) {
+      gpus = Entry();
+      for (const ast::SearchStmt::Values &values : search->values)
+        if (values.name.name == gpusWord)
+          gpus = {values.values, &program.getFile(*link)};
+    }
+  }
   std::vector<Overrides::Target> targets;
+  if (gpus.value)
+    targets.push_back({jobWord, gpusWord, gpus.value->loc()});
   for (StringRef word : jobEntries)
     targets.push_back({jobWord, word, job.decl->name.loc()});
   overrides.resolve(targets, /*isLast=*/false);
   for (StringRef word : jobEntries)
     if (const ast::Expr *value = overrides.find(jobWord, word))
       entries[word] = {value, program.getMain()};
+  if (const ast::Expr *value = overrides.find(jobWord, gpusWord))
+    gpus = {value, program.getMain()};
+}
+
+/// `dp = gpus / tp`: the ranks that the search of the job says; of several numbers the first.
+bool JobBinder::bindGpus(ParamBinder &params) {
+  if (!gpus.value)
+    return true;
+  const ast::Expr *value = gpus.value;
+  if (auto *list = dyn_cast<ast::ListExpr>(value); list && !list->elements.empty())
+    value = list->elements.front();
+  std::optional<int64_t> number = evaluator.evaluateInteger(value, Environment(*gpus.file), "'gpus'");
+  if (number)
+    params.define(gpusWord, *number);
+  return number.has_value();
 }
 
 std::optional<CTValue> JobBinder::evaluateEntry(StringRef name) {
@@ -218,6 +245,8 @@ bool JobBinder::chooseParts() {
     }
     std::optional<JobCall> chosen = readCall(entry);
     SMRange range = entry.value->range;
+    if (chosen && chosen->callee.isNone() && addedParts.empty()) // `none`: one rank
+      return job.model;
     job.strategy.decl = chosen ? expectDecl<ast::StrategyDecl>(chosen->callee, range, "a strategy") : nullptr;
     if (!job.strategy.decl)
       return false;
@@ -287,7 +316,7 @@ bool JobBinder::bindStrategyEntry() {
   if (!params.give(strategy.arguments, *strategy.file))
     return false;
   params.give(overrides, strategyWord);
-  if (!params.bindAll())
+  if (!bindGpus(params) || !params.bindAll())
     return false;
   StrategyCall call{decl, params.take(), params.listGiven(), strategy.expr, range, addedParts, strategy.file};
   std::optional<BoundStrategy> bound = bindStrategy(evaluator, {job.environments, job.calls}, call);

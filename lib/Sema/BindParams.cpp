@@ -84,6 +84,8 @@ bool ParamBinder::evaluate(size_t index) {
   std::optional<CTValue> value;
   // Over other parameters, which come first.
   Environment env(slot.expr ? *slot.file : evaluator.getProgram().getFile(callee));
+  for (auto [name, number] : others)
+    env.define(name, CTValue::integer(number));
   bool ok = true;
   for (const ast::Expr *expr : {slot.expr, static_cast<const ast::Expr *>(param.legal)})
     if (expr)

@@ -46,6 +46,9 @@ public:
   /// The arguments of a call. Those that no parameter takes are reported, and give false.
   bool give(ArrayRef<JobArgument> arguments, const ast::File &file);
 
+  /// A name that arguments may use besides the parameters.
+  void define(StringRef name, int64_t value) { others.push_back({name, value}); }
+
   /// Evaluates all parameters that are given or have a default. Faults, absent ones included, are reported.
   bool bindAll();
   /// In the order of the parameters.
@@ -75,6 +78,7 @@ protected:
 private:
   bool bind(size_t index);
   bool evaluate(size_t index);
+  llvm::SmallVector<std::pair<StringRef, int64_t>, 1> others;
 };
 
 } // namespace stage::sema

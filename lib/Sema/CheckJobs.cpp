@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "BindStrategy.h"
 #include "Extends.h"
+#include "JobParts.h"
 #include "JobWords.h"
 #include "NameChecker.h"
 #include "stage/Sema/Arguments.h"
@@ -90,10 +91,13 @@ void EntryChecker::check(const ast::ConfigDecl &config, ExtendsChecker &extends,
 
 void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
   ScopeGuard scope(*this);
-  if (job.base && expectDecl<ast::JobDecl>(job.base, "job"))
-    extends.check(job);
+  bool ends = !job.base || (expectDecl<ast::JobDecl>(job.base, "job") && extends.check(job));
   checkEntryNames(job.entries, "job", candidates(jobEntries));
+  bool saysGpus = ends && findGpus(program, job);
   for (const ast::EntryStmt *entry : job.entries) {
+    ScopeGuard ofSearch(*this);
+    if (saysGpus && entry->name.name == strategyWord)
+      define(SymbolKind::Scalar, {gpusWord, SMRange()});
     if (auto *with = dyn_cast<ast::WithExpr>(entry->value))
       checkWith(*with, entry->name.name);
     else if (entry->name.name == stepWord)
@@ -101,6 +105,8 @@ void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
     else
       checkEntry(entry->value);
   }
+  if (ends)
+    checkSearches(program, file, job);
 }
 
 /// `strategy = megatron(tp = 8) with recompute_full();`

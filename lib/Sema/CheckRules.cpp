@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BindStrategy.h"
+#include "JobParts.h"
 #include "NameChecker.h"
 #include "ScheduleWords.h"
 #include "stage/Sema/Arguments.h"
@@ -173,8 +174,7 @@ void StrategyChecker::checkSearch(const ast::SearchStmt &search, const ast::Stra
                                 << values.name.name << strategy.name.name;
       suggestNearest(error, values.name.name, values.name.range, params);
     }
-    bool isList = llvm::isa<ast::ListExpr, ast::ListForExpr, ast::RangeExpr, ast::CallExpr, ast::NameExpr, ast::IfExpr>(
-        values.values);
+    bool isList = values.isOne || mayBeList(values.values);
     if (!isList)
       diags.report(values.values->loc(), diag::WrongKind).range(values.values->range)
           << "a list or a range of values"

@@ -8,7 +8,7 @@ namespace stage::sema {
 
 constexpr llvm::StringRef modelWord = "model", stepWord = "step", precisionWord = "precision",
                           strategyWord = "strategy", machineWord = "machine", runtimeWord = "runtime",
-                          configWord = "config", jobWord = "job";
+                          configWord = "config", jobWord = "job", searchWord = "search";
 /// The entries of a job.
 constexpr llvm::StringRef jobEntries[] = {modelWord, stepWord, precisionWord, strategyWord, machineWord, runtimeWord};
 
@@ -40,6 +40,11 @@ constexpr llvm::StringRef batchDim = "B";
 constexpr llvm::StringRef precisionTypes[] = {"weight", "activation", "gradient", "master"};
 /// The entry of a precision that may be left out, and its values: how contributions to a gradient are added up.
 constexpr llvm::StringRef accumulateWord = "accumulate", fusedWord = "fused", separateWord = "separate";
+/// Of the search of a job: the ranks of every plan, and what plans are ranked by.
+constexpr llvm::StringRef gpusWord = "gpus", objectiveWord = "objective", paretoWord = "pareto";
+/// Bytes of a rank, about which a requirement may ask, and the machine.
+constexpr llvm::StringRef memoryWord = "memory";
+
 /// The entry of an optimizer, and what its value is over: the elements of a parameter.
 constexpr llvm::StringRef flopsWord = "flops", volumeWord = "volume";
 

@@ -139,6 +139,8 @@ void checkFunction(const Program &program, const ast::File &file, const ast::FnD
 void checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config, ExtendsChecker &extends,
                  ConfigNames &configs);
 void checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job, ExtendsChecker &extends);
+/// The `search` of a job whose chain ends.
+void checkSearches(const Program &program, const ast::File &file, const ast::JobDecl &job);
 void checkPrecision(const Program &program, const ast::File &file, const ast::PrecisionDecl &precision);
 void checkOptimizer(const Program &program, const ast::File &file, const ast::OptimizerDecl &optimizer);
 void checkLauncher(const Program &program, const ast::LauncherDecl &launcher);

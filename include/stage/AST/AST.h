@@ -556,12 +556,14 @@ struct OtherRuleStmt : Stmt {
   StringRef text; ///< As written, without the semicolon.
   AST_NODE_FIELDS(OtherRuleStmt, word, text)
 };
-/// `search { tp in powers(2, 1..9); require tp <= 8; }`: values of parameters that are worth trying.
+/// `search { gpus = 1Ki; tp in powers(2, 1..9); require tp <= 8; objective = step; }`: values of parameters that are
+/// worth trying, and, of a job, what the best plan has least or most of.
 struct SearchStmt : Stmt {
   struct Values {
     Ident name;
-    Expr *values; ///< A list or a range.
-    AST_FIELDS(name, values)
+    Expr *values; ///< A list or a range; the only value if `isOne`.
+    bool isOne;   ///< `gpus = 1Ki`
+    AST_FIELDS(name, values, isOne)
   };
   ArrayRef<Values> values;
   ArrayRef<Stmt *> requires_;
@@ -681,11 +683,12 @@ struct ConfigDecl : Decl {
   ArrayRef<EntryStmt *> entries;
   AST_NODE_FIELDS(ConfigDecl, name, doc, model, base, entries)
 };
-/// `job pretrain extends base { model = ...; }`
+/// `job pretrain extends base { model = ...; search { ... } }`
 struct JobDecl : Decl {
   Ident base;
   ArrayRef<EntryStmt *> entries;
-  AST_NODE_FIELDS(JobDecl, name, doc, base, entries)
+  ArrayRef<SearchStmt *> searches; ///< One at most, once names are checked.
+  AST_NODE_FIELDS(JobDecl, name, doc, base, entries, searches)
 };
 /// `precision bf16_mixed { weight = bf16; ... }`
 struct PrecisionDecl : Decl {

@@ -69,6 +69,8 @@ const RuntimeMemory *findRuntimeMemory(Compilation &c);
 /// What the compiled program costs, without its traces. Nothing after errors. `withMoments`: with the peak of each kind
 /// of unit.
 std::optional<Report> makeReport(Compilation &c, bool withMoments = false);
+/// The same where memory has been accounted (accountMemory).
+std::optional<Report> makeReport(Compilation &c, MemoryReport memory);
 
 /// For proofs of a job that serves requests: units of a few sequences, with so many tokens, or a multiple, in those of
 /// prefill.

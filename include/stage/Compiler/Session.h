@@ -83,6 +83,7 @@ public:
   ast::ASTContext &getContext() { return *ast; }
 
 private:
+  friend class SessionThreads;
   /// Shares the files of another session, which must have been loaded and outlive this one.
   explicit Session(Session &loaded);
   bool load(llvm::function_ref<bool(sema::Program &)> read);
@@ -96,6 +97,20 @@ private:
   std::shared_ptr<const MeasuredSets> measured;
   SizeContext sizes;
   std::unique_ptr<ModelCache> models;
+};
+
+/// Threads that compile plans of one session, each with sizes and models of its own, which are kept from call to call.
+class SessionThreads {
+public:
+  /// `threads`: at least 1. The session must have been loaded, and outlive this.
+  SessionThreads(Session &session, unsigned threads);
+  ~SessionThreads();
+  /// Calls `visit` with each number below `count` in some thread, and the session of that thread.
+  void forEach(size_t count, llvm::function_ref<void(Session &session, size_t number)> visit);
+
+private:
+  Session &session;
+  std::vector<std::unique_ptr<Session>> others;
 };
 
 } // namespace stage

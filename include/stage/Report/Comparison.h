@@ -76,6 +76,8 @@ struct Comparison {
 
 /// Aligned text for people.
 void print(llvm::raw_ostream &os, const Comparison &comparison);
+/// The second of these tables alone.
+void printTimes(llvm::raw_ostream &os, const Comparison &comparison);
 /// A header and a line per plan, with exact numbers (RFC 4180, with \n).
 void printCsv(llvm::raw_ostream &os, const Comparison &comparison);
 

@@ -21,6 +21,7 @@ SMALLER_POOLS = {"deepseek_v3_serving": [("DeepSeek(deepseek_v3)", "DeepSeek(dee
 # Plans of thousands of ranks: proofs and traces of the same strategy over a few.
 FEWER_RANKS = {"deepseek_v3": ["pp=2", "strategy.dp=4", "ep=4", "nodes=2", "ep_nodes=2", "L=4", "split=[2,2]", "B=16"],
                "llama3_405b": ["dp=2", "pp=2", "tp=2", "L=6", "split=[1,2,2,1]", "B=8"],
+               "plan_405b": ["gpus=8", "pp=2", "tp=2", "L=6", "B=8"],
                "qwen3_235b": ["pp=2", "strategy.dp=4", "tp=2", "ep=4", "L=4", "B=16"]}
 
 

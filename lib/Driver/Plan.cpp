@@ -1,0 +1,122 @@
+//===- Plan.cpp - stagec plan ---------------------------------------------===//
+//
+//   stagec plan job.stg --gpus=1024 --top=3 -o best.stg
+//
+// A client of stage/Search/Search.h: options come in, tables, JSON or a job go out. The first plan is
+// compiled once more, for what is too long to be kept of all.
+//
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "stage/Search/Search.h"
+#include "stage/Support/Table.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <chrono>
+#include <csignal>
+
+using namespace stage;
+using namespace stage::driver;
+
+/// The first interrupt ends the search, whose best plans are then shown; the second one ends the program.
+static std::atomic<bool> isInterrupted = false;
+static void interrupt(int signal) {
+  isInterrupted = true;
+  std::signal(signal, SIG_DFL);
+}
+
+/// How far it is, on a terminal, ten times a second.
+static std::function<void(const SearchProgress &)> makeProgress() {
+  if (!llvm::errs().is_displayed())
+    return nullptr;
+  using Clock = std::chrono::steady_clock;
+  return [begin = Clock::now(), last = Clock::time_point()](const SearchProgress &progress) mutable {
+    constexpr std::chrono::milliseconds first(1000), between(100);
+    Clock::time_point now = Clock::now();
+    if (now - begin < first || now - last < between)
+      return;
+    last = now;
+    double each = std::chrono::duration<double>(now - begin).count() / double(std::max<size_t>(progress.compiled, 1));
+    llvm::errs() << '\r' << formatCount(progress.compiled) << " plans compiled, " << formatCount(progress.left)
+                 << " left, some " << formatCount(int64_t(each * double(progress.left))) << " s \033[K";
+  };
+}
+
+/// What would make the best plan shorter, the largest effect first.
+static bool printLimits(Session &session, const SearchResult &found) {
+  Result compiled = session.compile(found.getPlan(found.best.front().number));
+  const Report *report = compiled.getReport();
+  if (!report || !report->step)
+    return false;
+  StepReport step = *report->step;
+  if (!completeStepReport(compiled.getCompilation(), step) || !step.sensitivities)
+    return false;
+  std::vector<Sensitivity> list = step.sensitivities->list;
+  llvm::stable_sort(list, [](const Sensitivity &a, const Sensitivity &b) { return a.step < b.step; });
+  llvm::outs() << "\nwhat limits the first plan\n";
+  constexpr size_t mostShown = 3;
+  constexpr double percent = 100;
+  size_t numShown = 0;
+  for (const Sensitivity &row : list) {
+    if (row.step >= step.time.step || numShown++ == mostShown)
+      break;
+    double share = double(row.step - step.time.step) / double(step.time.step) * percent;
+    llvm::outs() << "  " << (row.times.num > row.times.den ? "1 % more of " : "10 % less of ") << row.entry << ": step "
+                 << llvm::format("%.3f", share) << " %\n";
+  }
+  for (const auto &[name, ticks] : found.best.front().shares)
+    if (double(ticks) > 0.01 * double(step.time.step))
+      llvm::outs() << "  " << name << ": " << formatPercent(ticks, step.time.step) << " % of the step\n";
+  return true;
+}
+
+static bool proveAll(const PlanCommand &command, const SearchResult &found) {
+  bool good = true;
+  for (const FoundPlan &plan : found.best) {
+    DriverOptions options;
+    options.files = command.files;
+    options.plan = found.getPlan(plan.number);
+    options.plan.servesSample = options.prove = true;
+    llvm::outs() << "\nproof of";
+    for (size_t i = 0; i != found.names.size(); ++i)
+      if (i >= found.space.names.size() || found.space.names[i].values.size() > 1)
+        llvm::outs() << ' ' << found.names[i] << " = " << plan.values[i];
+    llvm::outs() << '\n';
+    llvm::outs().flush();
+    good &= runProof(options);
+  }
+  return good;
+}
+
+bool stage::driver::runPlan(const PlanCommand &command) {
+  Session session(command.files, getMessagePrinter());
+  if (!session.load())
+    return false;
+  SearchRequest request = command.request;
+  request.stop = &isInterrupted;
+  request.progress = makeProgress();
+  std::signal(SIGINT, interrupt);
+  keepMemoryOfPlans();
+  std::optional<SearchResult> found = findPlans(session, request);
+  if (request.progress)
+    llvm::errs() << "\r\033[K";
+  if (!found)
+    return false;
+  bool writesText = command.output == "-";
+  if (!command.output.empty()) {
+    std::optional<std::string> text = writePlan(session, *found, found->best.front());
+    if (!text || !writeFile(command.output, *text, command.existing, session.getDiags()))
+      return false;
+  }
+  if (writesText)
+    return true;
+  if (command.report == ReportKind::Json) {
+    printJson(llvm::outs(), *found);
+  } else if (command.report == ReportKind::Csv) {
+    printCsv(llvm::outs(), *found);
+  } else {
+    print(llvm::outs(), *found);
+    if (!printLimits(session, *found))
+      return false;
+  }
+  return !command.prove || proveAll(command, *found);
+}

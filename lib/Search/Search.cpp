@@ -1,0 +1,625 @@
+//===- Search.cpp - the best plans of a job -------------------------------===//
+#include "stage/Search/Search.h"
+#include "Bounds.h"
+#include "Space.h"
+#include "stage/AST/AST.h"
+#include "stage/IR/graph/PipelineChain.h"
+#include "stage/Memory/Memory.h"
+#include "stage/Search/Diagnostics.h"
+#include "stage/Sema/Program.h"
+#include "stage/Support/Table.h"
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <thread>
+
+using namespace stage;
+using sema::CandidateValue;
+
+/// So many candidates are gone through in some minutes.
+constexpr size_t mostCandidates = 20'000'000;
+/// Plans of a round, after which bounds are asked again. The same for any number of threads.
+constexpr size_t firstRound = 32, otherRounds = 256;
+
+namespace {
+enum class State : uint8_t {
+  Waiting,  ///< It was bound, and may be compiled.
+  Refused,  ///< By the compiler.
+  TooLarge, ///< Its bound of memory says so, or memory that was accounted.
+  TooSlow,  ///< Its bound of time.
+  Excluded, ///< By a requirement about its report.
+  Found,
+};
+
+struct Candidate {
+  size_t number = 0;
+  State state = State::Waiting;
+  bool isExact = false; ///< `memory` was accounted.
+  __int128 memory = 0;  ///< Bytes: a bound, or exact.
+  __int128 limit = 0;   ///< Bytes; 0: none.
+  double time = 0;      ///< Ticks: a bound.
+  size_t rule = 0;      ///< Of a candidate that a requirement excludes.
+  std::string refusal;  ///< The code, and the text up to its numbers.
+  std::shared_ptr<const FoundPlan> plan;
+};
+
+class Searcher {
+public:
+  Searcher(Session &session, const SearchRequest &request) : session(session), request(request) {}
+
+  bool run();
+  SearchResult result;
+
+private:
+  bool bindSpace();
+  bool filter();
+  void bindAll(SessionThreads &threads);
+  bool findReference();
+  void compileAll(SessionThreads &threads);
+  void findNearest(SessionThreads &threads);
+  void rank();
+  void findNeighbors(SessionThreads &threads);
+  bool checkRecords();
+  void count();
+  bool reportNothing();
+
+  void bind(Session &own, Candidate &candidate) const;
+  void compile(Session &own, Candidate &candidate, bool onlyMemory = false) const;
+  std::vector<CandidateValue> makeSlots(size_t number) const {
+    std::vector<CandidateValue> slots(result.space.countSlots());
+    space->findRule(number, slots);
+    return slots;
+  }
+  /// Whether the first plan is before the second one.
+  bool isBetter(const FoundPlan &a, const FoundPlan &b) const;
+  double getRecord(const FoundPlan &plan, unsigned objective) const {
+    unsigned record = result.space.objectives[objective];
+    double value = plan.records[record];
+    return sema::getSearchRecords()[record].isMost ? -value : value;
+  }
+  bool isFront() const { return result.space.objectives.size() > 1; }
+  bool isStopped() const {
+    return (request.stop && *request.stop) ||
+           (request.seconds > 0 &&
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > request.seconds);
+  }
+
+  Session &session;
+  const SearchRequest &request;
+  std::optional<Space> space;
+  std::vector<size_t> numByRule;
+  std::vector<Candidate> candidates;
+  ModelCosts model;
+  bool usesBounds = false;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
+} // namespace
+
+Plan SearchResult::getPlan(size_t number) const {
+  Plan plan = base;
+  std::vector<size_t> digits = Space(space).decode(number);
+  for (size_t i = 0; i != digits.size(); ++i)
+    plan.set(space.names[i].getQualified(), space.names[i].values[digits[i]].given);
+  std::vector<std::string> texts = Space(space).describe(number);
+  for (size_t i = 0; i != space.following.size(); ++i)
+    if (!space.following[i].isSaid)
+      plan.set("strategy." + space.following[i].name, sema::OverrideValue::read(texts[digits.size() + i]));
+  // The job knows how many ranks there are only where it says so itself.
+  if (llvm::none_of(space.following, [](const sema::FollowingName &name) { return name.isSaid; }))
+    llvm::erase_if(plan.values, [](const sema::Override &value) { return value.name == "job.gpus"; });
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// The space
+//===----------------------------------------------------------------------===//
+
+/// The iterations of the repeats of the model, by name.
+static std::optional<int64_t> countIterations(const Graph &graph, llvm::StringRef name) {
+  for (const auto &op : graph.getForward())
+    if (op->kind == OpKind::Repeat && op->name == name) {
+      SizeValue count = evaluateCount(op->count, graph.binding);
+      return count ? std::optional(int64_t(count.value.num)) : std::nullopt;
+    }
+  return std::nullopt;
+}
+
+/// The model is elaborated on one rank.
+bool Searcher::bindSpace() {
+  const ast::JobDecl *job = sema::findJob(session.getFiles(), request.plan.job, session.getDiags());
+  if (!job)
+    return false;
+  result.job = job->name.name.str();
+  result.base = request.plan;
+  std::vector<sema::SearchChange> changes;
+  Plan ofModel(result.job);
+  for (const sema::SearchChange &change : request.changes) {
+    llvm::StringRef name = llvm::StringRef(change.name);
+    name = name.contains('.') ? name.rsplit('.').second : name;
+    llvm::StringRef owner = sema::findSearchOwner(session.getFiles(), *job, name);
+    if (change.values.size() > 1 || !owner.empty())
+      changes.push_back(change);
+    else
+      result.base.set(change.name, change.values.front());
+    if (change.values.size() == 1 && (owner == "config" || owner == "step" || owner.empty()))
+      ofModel.set(change.name, change.values.front());
+  }
+  ofModel.set("job.strategy", sema::OverrideValue::expression("none"));
+  Compilation c(session);
+  if (!bindPlan(c, ofModel) || !elaborate(c, ofModel))
+    return false;
+  if (!c.job->machine) {
+    session.getDiags().report(job->name.loc(), diag::SearchNeedsMachine).range(job->name.range) << result.job;
+    return false;
+  }
+  std::optional<sema::BoundSearch> bound = sema::bindSearch(
+      session.getFiles(), *c.job, changes, c.sizes, c.binding,
+      [&](llvm::StringRef name) { return countIterations(*c.graph, name); }, session.getDiags());
+  if (!bound)
+    return false;
+  result.space = std::move(*bound);
+  space.emplace(result.space);
+  usesBounds = request.usesBounds;
+  for (const sema::SearchedName &name : result.space.names) {
+    result.names.push_back(name.name);
+    // The model and the batch are those of all plans.
+    bool isOfPlan = name.owner == "strategy" || name.owner == "job" || name.name == "microbatch";
+    usesBounds &= isOfPlan || name.values.size() == 1;
+  }
+  for (const sema::FollowingName &name : result.space.following)
+    result.names.push_back(name.name);
+  return true;
+}
+
+/// What values alone decide.
+bool Searcher::filter() {
+  std::optional<size_t> count = space->count();
+  if (!count || *count > mostCandidates) {
+    session.getDiags().report(SMLoc(), diag::SpaceTooLarge)
+        << (count ? formatCount(*count) : "more than 64 bits count") << formatCount(mostCandidates);
+    return false;
+  }
+  result.numCandidates = *count;
+  numByRule.resize(space->countRules());
+  std::vector<CandidateValue> slots(result.space.countSlots());
+  for (size_t number = 0; number != *count; ++number) {
+    if (std::optional<size_t> rule = space->findRule(number, slots)) {
+      ++numByRule[*rule];
+      continue;
+    }
+    Candidate &candidate = candidates.emplace_back();
+    candidate.number = number;
+    if (std::optional<__int128> most = space->findMostMemory(slots))
+      candidate.limit = std::max<__int128>(*most, 1);
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+/// A code and its text without numbers, so that plans that are refused for the same reason are counted together.
+static std::string describeRefusal(llvm::ArrayRef<Diagnostic> messages) {
+  const Diagnostic *error = findError(messages);
+  return error ? error->code.str() : "refused";
+}
+
+static void setLimit(Candidate &candidate, const Compilation &c) {
+  if (!c.job->machine || !c.job->machine->memoryCapacity)
+    return;
+  __int128 capacity = divideCapacity(*c.job).first;
+  candidate.limit = candidate.limit ? std::min(candidate.limit, capacity) : capacity;
+}
+
+namespace {
+/// A compilation with messages of its own.
+struct OwnCompilation {
+  DiagnosticList messages;
+  DiagnosticEngine diags;
+  Compilation c;
+  explicit OwnCompilation(Session &session) : diags(session.getSources(), &messages), c(session, diags) {
+    c.models = &session.getModels();
+  }
+};
+} // namespace
+
+void Searcher::bind(Session &own, Candidate &candidate) const {
+  OwnCompilation compilation(own);
+  Compilation &c = compilation.c;
+  if (!bindPlan(c, result.getPlan(candidate.number))) {
+    candidate.state = State::Refused;
+    candidate.refusal = describeRefusal(compilation.messages.all);
+    return;
+  }
+  setLimit(candidate, c);
+  if (!usesBounds)
+    return;
+  candidate.memory = findLeastMemory(c, model);
+  candidate.time = findLeastTime(c, model);
+  if (candidate.limit && candidate.memory > candidate.limit)
+    candidate.state = State::TooLarge;
+}
+
+static StepShares findShares(const Report &report) {
+  StepShares shares;
+  const TimeReport &time = report.step->time;
+  Ticks numStages = Ticks(std::max<size_t>(time.stages.size(), 1));
+  auto add = [&](const std::string &name, Ticks ticks) {
+    auto known = llvm::find_if(shares, [&](const auto &share) { return share.first == name; });
+    if (known == shares.end())
+      shares.emplace_back(name, ticks);
+    else
+      known->second += ticks;
+  };
+  for (const StageTime &stage : time.stages) {
+    Ticks exposed = stage.get(TimeAccount::Exposed);
+    for (const CommunicationTime &communication : stage.communication) {
+      if (!communication.op || !communication.exposed)
+        continue;
+      add("exposed " + getName(communication.op->kind).str(), communication.exposed);
+      exposed -= communication.exposed;
+    }
+    for (unsigned account = 0; account != numTimeAccounts; ++account)
+      add(getName(TimeAccount(account)).str(),
+          TimeAccount(account) == TimeAccount::Exposed ? exposed : stage.accounts[account]);
+  }
+  for (auto &[name, ticks] : shares)
+    ticks /= numStages;
+  return shares;
+}
+
+static std::vector<double> listRecords(const Report &report, const PlanCosts &costs) {
+  const StepFigures &figures = costs.time->figures;
+  double none = std::numeric_limits<double>::quiet_NaN();
+  return {figures.seconds,
+          figures.tokensPerDevice,
+          costs.time->hasPeak ? figures.mfu : none,
+          double(costs.peak),
+          figures.bubble,
+          double(figures.exposed) / double(ticksPerSecond),
+          figures.dollars.value_or(none),
+          figures.joules.value_or(none)};
+}
+
+/// An exact number near a double.
+static Rational toRational(double value) {
+  constexpr double scale = 1e9;
+  if (!std::isfinite(value) || std::abs(value) > 1e27)
+    return Rational();
+  if (value == std::floor(value))
+    return {__int128(value), 1};
+  return Rational::make(__int128(std::llround(std::min(std::abs(value), 9e9) * scale)) * (value < 0 ? -1 : 1),
+                        __int128(scale))
+      .value_or(Rational());
+}
+
+void Searcher::compile(Session &own, Candidate &candidate, bool onlyMemory) const {
+  OwnCompilation compilation(own);
+  Compilation &c = compilation.c;
+  Plan plan = result.getPlan(candidate.number);
+  auto refuse = [&] {
+    candidate.state = State::Refused;
+    candidate.refusal = describeRefusal(compilation.messages.all);
+  };
+  if (!bindPlan(c, plan) || !elaborate(c, plan) || !runMiddle(c))
+    return refuse();
+  setLimit(candidate, c);
+  const RuntimeMemory *software = findRuntimeMemory(c);
+  if (!software)
+    return refuse();
+  MemoryReport memory = accountMemory(*c.program, c.diags, software);
+  if (c.diags.hasErrors())
+    return refuse();
+  candidate.isExact = true;
+  candidate.memory = 0;
+  for (const StageMemory &stage : memory.stages)
+    candidate.memory = std::max(candidate.memory, stage.peak.getTotal());
+  if (candidate.limit && candidate.memory > candidate.limit) {
+    candidate.state = State::TooLarge;
+    return;
+  }
+  if (onlyMemory)
+    return;
+  std::optional<Report> report = makeReport(c, std::move(memory));
+  if (!report)
+    return refuse();
+  auto kept = std::make_shared<FoundPlan>();
+  FoundPlan &found = *kept;
+  candidate.plan = kept;
+  found.number = candidate.number;
+  found.values = space->describe(candidate.number);
+  found.costs = summarize(*report);
+  found.shares = findShares(*report);
+  found.records = listRecords(*report, found.costs);
+  candidate.state = State::Found;
+  std::vector<CandidateValue> slots = makeSlots(candidate.number);
+  for (size_t i = 0; i != found.records.size(); ++i)
+    slots[result.space.getFirstRecord() + i].number = toRational(found.records[i]);
+  for (size_t i = 0; i != result.space.requirements.size(); ++i) {
+    const sema::SearchRequirement &requirement = result.space.requirements[i];
+    std::optional<CandidateValue> holds =
+        requirement.needsReport ? requirement.condition.evaluate(slots) : std::optional(CandidateValue{{1, 1}, 0});
+    if (holds && holds->isTrue())
+      continue;
+    candidate.state = State::Excluded;
+    candidate.rule = result.space.following.size() + i;
+    candidate.plan.reset();
+    return;
+  }
+}
+
+/// The first plan that compiles says what all have in common.
+bool Searcher::findReference() {
+  if (!usesBounds)
+    return true;
+  // A few in a row may be refused for one value of the first name: others are tried in between.
+  constexpr size_t mostTries = 64;
+  size_t stride = std::max<size_t>(candidates.size() / mostTries, 1);
+  for (size_t i = 0; i < candidates.size(); i += stride) {
+    Result compiled = session.compile(result.getPlan(candidates[i].number));
+    if (const Report *report = compiled.getReport()) {
+      model = findModelCosts(compiled.getCompilation(), *report);
+      return true;
+    }
+  }
+  usesBounds = false;
+  return true;
+}
+
+void Searcher::bindAll(SessionThreads &threads) {
+  threads.forEach(candidates.size(), [&](Session &own, size_t i) { bind(own, candidates[i]); });
+}
+
+bool Searcher::isBetter(const FoundPlan &a, const FoundPlan &b) const {
+  double left = getRecord(a, 0), right = getRecord(b, 0);
+  return left != right ? left < right : a.number < b.number;
+}
+
+void Searcher::compileAll(SessionThreads &threads) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i != candidates.size(); ++i)
+    if (candidates[i].state == State::Waiting)
+      order.push_back(i);
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return candidates[a].time < candidates[b].time; });
+  // Ticks of the last plan that is wanted, where plans are ranked by time, of one batch.
+  llvm::StringRef objective = sema::getSearchRecords()[result.space.objectives.front()].name;
+  bool hasRanks = llvm::any_of(result.space.names, [](const sema::SearchedName &name) {
+    return name.owner == "job" && name.values.size() == 1; // `gpus`
+  });
+  bool isByTime = usesBounds && !isFront() && (objective == "step" || (objective == "tokens_per_gpu" && hasRanks));
+  std::vector<double> best;
+  std::mutex mutex; // of `progress`
+  SearchProgress progress;
+  size_t done = 0;
+  for (size_t round = firstRound; done != order.size(); round = otherRounds) {
+    size_t count = std::min(round, order.size() - done);
+    if (request.mostPlans)
+      count = std::min(count, request.mostPlans - std::min(request.mostPlans, result.numCompiled));
+    if (!count || isStopped())
+      break;
+    std::atomic<size_t> numCompiled = 0;
+    threads.forEach(count, [&](Session &own, size_t i) {
+      Candidate &candidate = candidates[order[done + i]];
+      if (isByTime && best.size() >= request.top && candidate.time > best[request.top - 1]) {
+        candidate.state = State::TooSlow;
+        return;
+      }
+      if (isStopped())
+        return;
+      compile(own, candidate);
+      ++numCompiled;
+      if (!request.progress)
+        return;
+      std::lock_guard<std::mutex> lock(mutex);
+      progress.compiled = result.numCompiled + numCompiled;
+      progress.left = order.size() - done - std::min(count, i);
+      request.progress(progress);
+    });
+    for (size_t i = done; i != done + count; ++i)
+      if (candidates[order[i]].state == State::Found)
+        best.push_back(double(candidates[order[i]].plan->costs.time->step));
+    llvm::sort(best);
+    best.resize(std::min(best.size(), request.top));
+    done += count;
+    result.numCompiled += numCompiled;
+  }
+  for (size_t i : order)
+    result.numUndecided += candidates[i].state == State::Waiting;
+  result.isLimited = result.numUndecided > 0;
+}
+
+/// Bounds of memory may be far below what plans need. Those with the least bounds are accounted until no other one can
+/// need less.
+void Searcher::findNearest(SessionThreads &threads) {
+  std::vector<Candidate *> large;
+  for (Candidate &candidate : candidates)
+    if (candidate.state == State::TooLarge)
+      large.push_back(&candidate);
+  result.numTooLarge = large.size();
+  auto getMiss = [](const Candidate &candidate) { return candidate.memory - candidate.limit; };
+  llvm::stable_sort(large, [&](Candidate *a, Candidate *b) { return getMiss(*a) < getMiss(*b); });
+  const Candidate *nearest = nullptr;
+  auto consider = [&](const Candidate &candidate) {
+    if (candidate.isExact && (!nearest || getMiss(candidate) < getMiss(*nearest)))
+      nearest = &candidate;
+  };
+  for (Candidate *candidate : large)
+    consider(*candidate);
+  constexpr size_t ofRound = 16, mostRounds = 16;
+  size_t next = 0;
+  for (size_t round = 0; round != mostRounds && !isStopped(); ++round) {
+    std::vector<Candidate *> tried;
+    for (; next != large.size() && tried.size() != ofRound; ++next)
+      if (!large[next]->isExact && (!nearest || getMiss(*large[next]) < getMiss(*nearest)))
+        tried.push_back(large[next]);
+    if (tried.empty())
+      break;
+    threads.forEach(tried.size(), [&](Session &own, size_t i) {
+      Candidate copy = *tried[i];
+      compile(own, copy, /*onlyMemory=*/true);
+      if (copy.isExact)
+        *tried[i] = copy;
+    });
+    for (Candidate *candidate : tried)
+      consider(*candidate);
+  }
+  if (nearest)
+    result.nearest = NearestMiss{space->describe(nearest->number), nearest->memory, nearest->limit};
+}
+
+void Searcher::rank() {
+  for (Candidate &candidate : candidates)
+    if (candidate.state == State::Found)
+      result.best.push_back(*candidate.plan);
+  result.numFit = result.best.size();
+  llvm::sort(result.best, [&](const FoundPlan &a, const FoundPlan &b) { return isBetter(a, b); });
+  if (!isFront()) {
+    result.best.resize(std::min(result.best.size(), request.top));
+    return;
+  }
+  // Of plans that come later in the first objective those stay that are better in the second one than all before.
+  std::vector<FoundPlan> front;
+  for (FoundPlan &plan : result.best) {
+    bool isEqual = !front.empty() && getRecord(front.back(), 0) == getRecord(plan, 0);
+    if (front.empty() || getRecord(plan, 1) < getRecord(front.back(), 1)) {
+      if (isEqual)
+        front.pop_back();
+      front.push_back(std::move(plan));
+    }
+  }
+  result.best = std::move(front);
+}
+
+void Searcher::findNeighbors(SessionThreads &threads) {
+  std::vector<size_t> digits = space->decode(result.best.front().number);
+  std::vector<Candidate> tried;
+  std::vector<CandidateValue> slots(result.space.countSlots());
+  for (size_t i = 0; i != digits.size(); ++i) {
+    const sema::SearchedName &name = result.space.names[i];
+    for (size_t value = 0; value != name.values.size(); ++value) {
+      if (value == digits[i])
+        continue;
+      std::vector<size_t> changed = digits;
+      changed[i] = value;
+      size_t number = space->encode(changed);
+      NeighborPlan &neighbor = result.neighbors.emplace_back();
+      neighbor.name = name.name;
+      neighbor.from = name.values[digits[i]].getText();
+      neighbor.to = name.values[value].getText();
+      Candidate &candidate = tried.emplace_back();
+      candidate.number = number;
+      if (std::optional<size_t> rule = space->findRule(number, slots)) {
+        neighbor.reason = space->describeRule(*rule);
+        candidate.state = State::Excluded;
+        continue;
+      }
+      auto known = llvm::partition_point(candidates, [&](const Candidate &of) { return of.number < number; });
+      candidate = *known;
+    }
+  }
+  threads.forEach(tried.size(), [&](Session &own, size_t i) {
+    Candidate &candidate = tried[i];
+    if (candidate.state == State::Waiting || candidate.state == State::TooSlow ||
+        (candidate.state == State::TooLarge && !candidate.isExact))
+      compile(own, candidate);
+  });
+  for (size_t i = 0; i != tried.size(); ++i) {
+    NeighborPlan &neighbor = result.neighbors[i];
+    if (tried[i].plan)
+      neighbor.plan = *tried[i].plan;
+    if (neighbor.plan || !neighbor.reason.empty())
+      continue;
+    neighbor.reason = tried[i].state == State::TooLarge  ? "needs " + formatBytes(tried[i].memory)
+                      : tried[i].state == State::Refused ? "refused [" + tried[i].refusal + "]"
+                                                         : space->describeRule(tried[i].rule);
+  }
+}
+
+/// Why candidates are no plans, by rules in their order, then by what the compiler says, in that of its codes.
+void Searcher::count() {
+  std::map<std::string, size_t> refused;
+  for (const Candidate &candidate : candidates) {
+    if (candidate.state == State::Excluded)
+      ++numByRule[candidate.rule];
+    else if (candidate.state == State::Refused)
+      ++refused[candidate.refusal];
+    else
+      result.numTooSlow += candidate.state == State::TooSlow;
+  }
+  for (size_t rule = 0; rule != numByRule.size(); ++rule)
+    if (numByRule[rule])
+      result.excluded.push_back({space->describeRule(rule), numByRule[rule]});
+  for (const auto &[code, number] : refused)
+    result.excluded.push_back({"refused [" + code + "]", number});
+}
+
+/// No plan is there: why.
+bool Searcher::reportNothing() {
+  std::string numCandidates = formatCount(result.numCandidates);
+  if (result.numTooLarge && result.nearest) {
+    std::string plan;
+    for (size_t i = 0; i != result.names.size(); ++i)
+      plan += (i ? ", " : "") + result.names[i] + " = " + result.nearest->values[i];
+    session.getDiags().report(SMLoc(), diag::NothingFits)
+        << formatCount(result.numTooLarge) << plan << formatBytes(result.nearest->needs)
+        << formatBytes(result.nearest->limit);
+    return false;
+  }
+  DiagnosticBuilder error = session.getDiags().report(SMLoc(), diag::EmptySearch) << numCandidates;
+  for (size_t rule = 0; rule != numByRule.size(); ++rule)
+    if (numByRule[rule]) {
+      SMLoc loc = rule < result.space.following.size()
+                      ? SMLoc()
+                      : result.space.requirements[rule - result.space.following.size()].range.Start;
+      error.note(loc, diag::ExcludedHere) << formatCount(numByRule[rule]) << space->describeRule(rule);
+    }
+  for (const ExcludedBy &excluded : result.excluded)
+    if (llvm::StringRef(excluded.rule).startswith("refused"))
+      error.note(SMLoc(), diag::ExcludedHere) << formatCount(excluded.count) << excluded.rule;
+  return false;
+}
+
+bool Searcher::checkRecords() {
+  for (unsigned record : result.space.objectives) {
+    if (!std::isnan(result.best.front().records[record]))
+      continue;
+    llvm::StringRef name = sema::getSearchRecords()[record].name;
+    session.getDiags().report(SMLoc(), diag::RecordMissing)
+        << name
+        << (name == "cost"     ? "'price'"
+            : name == "energy" ? "'power.busy' and 'power.idle'"
+                               : "'flops' of the type of activations");
+    return false;
+  }
+  return true;
+}
+
+bool Searcher::run() {
+  if (!bindSpace() || !filter())
+    return false;
+  unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  SessionThreads threads(session, request.threads ? request.threads : std::min<size_t>(cores, candidates.size() + 1));
+  if (!candidates.empty()) {
+    if (!findReference())
+      return false;
+    bindAll(threads);
+    compileAll(threads);
+  }
+  findNearest(threads);
+  count();
+  rank();
+  if (result.best.empty())
+    return reportNothing();
+  if (!checkRecords())
+    return false;
+  findNeighbors(threads);
+  return true;
+}
+
+std::optional<SearchResult> stage::findPlans(Session &session, const SearchRequest &request) {
+  Searcher searcher(session, request);
+  return searcher.run() ? std::optional(std::move(searcher.result)) : std::nullopt;
+}
