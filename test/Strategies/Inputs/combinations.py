@@ -341,7 +341,7 @@ def add_activations(j, traffic):
                 add("all_gather", ["cp"], m * L * 4, k)
                 add("reduce_scatter", ["cp"], m * L * 2, k * j.cp)
             elif j.context == "ring":
-                add("permute", ["cp"], m * L * 2 * ((2 + (j.recompute != "none")) * (j.cp - 1) + j.cp), k)
+                add("permute", ["cp"], m * L * 2 * (3 + (j.recompute != "none")) * (j.cp - 1), k)
             for axis in ["cp"] * (j.context == "heads") + ["uly"]:
                 for each in (part, k):  # queries and results; keys and values
                     add("all_to_all", [axis], m * L * (3 if again else 2) * 2, each)
