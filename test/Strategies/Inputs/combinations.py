@@ -333,15 +333,15 @@ def add_activations(j, traffic):
                 # Forward gathers two inputs. Backward gathers two gradients and, if it does not have them, the inputs; a half for weights
                 # gathers both again.
                 inputs = 2 if j.regather else 0
-                add("all_gather", ["tp"], L * (m * (4 + (2 if again else inputs)) + split * (2 + again * inputs)), part)
+                add("all_gather", ["tp"], L * (m * (4 + (2 if again else inputs) + gathers_once_more(j)) + split * (2 + again * inputs)), part)
                 add("reduce_scatter", ["tp"], sums, whole)
             else:
                 add("all_reduce", ["tp"], sums, whole)
             if j.context == "gather":
-                add("all_gather", ["cp"], m * L * 4, k)
+                add("all_gather", ["cp"], m * L * (4 + gathers_once_more(j)), k)
                 add("reduce_scatter", ["cp"], m * L * 2, k * j.cp)
             elif j.context == "ring":
-                add("permute", ["cp"], m * L * 2 * ((2 + (j.recompute != "none")) * (j.cp - 1) + j.cp), k)
+                add("permute", ["cp"], m * L * 2 * (3 + (j.recompute != "none")) * (j.cp - 1), k)
             for axis in ["cp"] * (j.context == "heads") + ["uly"]:
                 for each in (part, k):  # queries and results; keys and values
                     add("all_to_all", [axis], m * L * (3 if again else 2) * 2, each)
@@ -358,6 +358,11 @@ def add_activations(j, traffic):
             for neighbour in (virtual - 1, virtual + 1):
                 if 0 <= neighbour <= last and j.find_stage(neighbour, c) != r:
                     add("send", ["pp"], m, part if j.sequence else whole)
+
+
+def gathers_once_more(j):
+    """The library's `megatron` has gradients gather again what recomputed layers have gathered."""
+    return 2 if j.strategy == "megatron" and j.recompute == "full" and j.regather else 0
 
 
 @dataclass
@@ -471,7 +476,7 @@ def add_states(j, traffic):
             bundles = {(x.chunk, isAlone(x), alone(x) if isAlone(x) else unit(x)) for x in own}
             traffic.put(r, "all_reduce", ["pp"], len(bundles), sum(x.shard for x in own) * 4)
         elif any(x.tied for x in pieces) and not any(x.copy for x in pieces):
-            traffic.put(r, "all_reduce", ["pp"], 1, sum(x.shard for x in pieces if x.tied) * 4)
+            traffic.put(r, "all_reduce", ["pp"], 1, sum(x.local if j.strategy == "megatron" and j.zero == 1 else x.shard for x in pieces if x.tied) * 4)
         own = [x for x in pieces if not x.copy]
         held.append((sum(x.shard if j.zero == 3 else x.local for x in own), sum(4 * (x.shard if j.zero >= 2 else x.local) for x in own),
                      sum((8 if j.precision == "fp32" else 12) * x.shard for x in own)))
