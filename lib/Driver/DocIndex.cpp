@@ -147,6 +147,8 @@ static std::string describePart(llvm::ArrayRef<ast::Stmt *> body, const ast::Par
       return inside;
     auto *negated = dyn_cast<ast::UnaryExpr>(branch->condition);
     bool isTaken = value != (negated ? "true" : "false");
+    if (auto *compared = dyn_cast<ast::BinaryExpr>(branch->condition); compared && compared->op == ast::BinaryOp::Equal)
+      isTaken = value == ast::textOf(compared->right);
     if (isTaken && findParam(branch->condition, strategy) == &param && !branch->thenBody.empty())
       if (auto *expr = dyn_cast<ast::ExprStmt>(branch->thenBody.front()))
         return "with " + ast::textOf(expr->value);

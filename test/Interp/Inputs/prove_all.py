@@ -63,7 +63,7 @@ def list_jobs():
             step = "infer(B = 48, S = 1024, for T in 1024..1027)" if strategy in INFERENCE else "train(B = 48, S = 1024, microbatch = 1, optimizer = adamw)"
             for library, model, config in list_models(strategy):
                 # Blocks of keys go round where attention takes them so, which is one op then.
-                fused = ", fused = true" if model == "GPT" and "ring" in strategy + arguments else ""
+                fused = ", fused = true" if model == "GPT" and any(word in strategy + arguments for word in ("ring", "cp_comm")) else ""
                 text = (f"import std.configs ({config});\nimport std.{library} ({model});\n"
                         f"import std.parallel ({strategy});\nimport std.schedules (gpipe, dualpipe);\n"
                         f"job prove {{\n  model = {model}({config}{fused});\n"

@@ -67,7 +67,7 @@ gather, times = moved("gather")
 # Forward gathers k and v; backward gathers them again, and scatters dk and dv.
 check("gathering moves cp/2 times as much forward as all_to_alls", B * L * 2 * n * (cp - 1) * 2, heads["all_to_all"] // 2 * cp)
 ring, times = moved("ring")
-# k and v by cp-1 hops, twice; dk and dv, of their type, by cp.
-hops = B * L * (2 * 2 * n * (cp - 1) + 2 * n * cp)
+# k and v by cp-1 hops, twice; dk and dv, of their type, as many, because backward goes the other way.
+hops = B * L * 3 * 2 * n * (cp - 1)
 check("a ring moves k and v twice, and dk and dv home", ring["permute"], hops)
 print(numChecked, "identities hold")
