@@ -2,7 +2,6 @@
 #include "stage/Memory/RuntimeMemory.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Machine/RuntimeRules.h"
-#include "stage/Memory/Diagnostics.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
 
@@ -13,7 +12,7 @@ namespace stage {
 class RuntimeMemoryFinder {
 public:
   RuntimeMemoryFinder(const Program &program, const Runtime &runtime, DiagnosticEngine &diags)
-      : graph(*program.graph), rules(runtime.kernels), index(rules), formulas(graph, diags), diags(diags) {}
+      : graph(*program.graph), rules(runtime.kernels), index(rules), formulas(graph, diags) {}
 
   std::shared_ptr<const RuntimeMemory> find() {
     auto made = std::make_shared<RuntimeMemory>();
@@ -78,8 +77,9 @@ private:
           found.dropped.push_back(*operand);
       if (!isBackward && !formulas.take(op, rule, rule.keepBytes, found.keepBytes))
         return false;
-      if (!isBackward && !rule.heldUntil.empty()) {
+      if (!isBackward && (!rule.heldUntil.empty() || rule.holdBytes)) {
         found.heldUntil = findEndOfCall(op, rule);
+        found.holdsResults |= !rule.heldUntil.empty();
         memory->ends.insert(found.heldUntil);
         if (!formulas.take(op, rule, rule.holdBytes, found.holdBytes))
           return false;
@@ -103,7 +103,7 @@ private:
 
   /// The last op of the block in the instance.
   static const Op *findEndOfCall(const Op &op, const KernelRule &rule) {
-    llvm::StringRef instance = findInstance(op.scope, rule.heldUntil);
+    llvm::StringRef instance = rule.heldUntil.empty() ? "" : findInstance(op.scope, rule.heldUntil);
     if (instance.empty())
       instance = op.scope;
     const Op *last = &op;
@@ -164,7 +164,6 @@ private:
   llvm::ArrayRef<KernelRule> rules;
   const RuleIndex index;
   const RuleFormulas formulas;
-  DiagnosticEngine &diags;
   RuntimeMemory *memory = nullptr;
   llvm::StringMap<unsigned> firstOfName; ///< Rules of residents.
 };

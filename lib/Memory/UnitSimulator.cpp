@@ -167,7 +167,7 @@ void UnitSimulator::hold(const Op &op, const OpMemory &kept) {
     held[kept.heldUntil].push_back(tensor);
   }
   for (auto &result : op.getResults())
-    if (std::optional<unsigned> tensor = find(result.get()))
+    if (std::optional<unsigned> tensor = kept.holdsResults ? find(result.get()) : std::nullopt)
       held[kept.heldUntil].push_back(*tensor);
 }
 

@@ -50,6 +50,19 @@ static unsigned findStateBits(const Compilation &c) {
   return areAll ? least + std::min(getBitSize(*gradient), getBitSize(*weight)) : 0;
 }
 
+/// How much faster than the machine's FLOP/s a kernel may be, by what machine and runtime say.
+static double findMostSpeed(const sema::BoundJob &job) {
+  double sustained = 1, ofRules = 1;
+  for (const auto &[type, part] : job.machine->sustained)
+    sustained = std::max(sustained, part.toDouble());
+  Runtime runtime = makeRuntime(job.runtime);
+  for (const KernelRule &rule : runtime.kernels)
+    if (rule.speed)
+      ofRules = std::max(ofRules, rule.speed->toDouble());
+  return sustained * ofRules * std::max(1.0, runtime.kernelSpeed.toDouble()) *
+         std::max(1.0, runtime.attentionKernel.toDouble());
+}
+
 ModelCosts stage::findModelCosts(const Compilation &c, const Report &report) {
   ModelCosts model;
   model.parameters = report.parameters;
@@ -71,6 +84,7 @@ ModelCosts stage::findModelCosts(const Compilation &c, const Report &report) {
     double perFlop = double(*ticks) / petaFlop;
     model.ticksPerFlop = model.ticksPerFlop > 0 ? std::min(model.ticksPerFlop, perFlop) : perFlop;
   }
+  model.ticksPerFlop /= findMostSpeed(*c.job);
   return model;
 }
 

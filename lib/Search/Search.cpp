@@ -164,8 +164,8 @@ bool Searcher::bindSpace() {
   usesBounds = request.usesBounds;
   for (const sema::SearchedName &name : result.space.names) {
     result.names.push_back(name.name);
-    // The model and the batch are those of all plans.
-    bool isOfPlan = name.owner == "strategy" || name.owner == "job" || name.name == "microbatch";
+    // Model, batch, precision, machine and runtime are those of all plans.
+    bool isOfPlan = name.owner == "strategy" || name.name == "gpus" || name.name == "microbatch";
     usesBounds &= isOfPlan || name.values.size() == 1;
   }
   for (const sema::FollowingName &name : result.space.following)
@@ -559,6 +559,11 @@ void Searcher::count() {
 /// No plan is there: why.
 bool Searcher::reportNothing() {
   std::string numCandidates = formatCount(result.numCandidates);
+  if (result.isLimited) {
+    session.getDiags().report(SMLoc(), diag::SearchLimited)
+        << formatCount(result.numCompiled) << formatCount(result.numUndecided);
+    return false;
+  }
   if (result.numTooLarge && result.nearest) {
     std::string plan;
     for (size_t i = 0; i != result.names.size(); ++i)

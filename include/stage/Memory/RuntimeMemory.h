@@ -17,12 +17,11 @@
 //       resident, and takes no other memory.
 //       `class send` speaks of messages to other stages, whose value is x; the largest counts.
 //   H2  `overwrite = x`: the first result takes the place of operand x if it has as many bytes and nothing uses x
-//   later;
-//       `backward overwrite = x` says it of the gradient.
+//       later; `backward overwrite = x` says it of the gradient.
 //   H3  `keep bytes`: what the op keeps for its gradient besides, from the op to the end of its gradient.
 //   H4  `drop = x`: the op's gradient does without its operand x.
 //   H5  `hold = m`: results live until the last op of the module's instance m that contains the op, in the same unit;
-//       if no instance is called m, until the innermost one ends. So do `hold bytes` besides.
+//       if no instance is called m, until the innermost one ends. So do `hold bytes` besides, also alone.
 //
 // Limits: a resident is allocated in no unit, so that a first step may hold less. Fragmentation is not counted.
 //
@@ -40,9 +39,10 @@ struct OpMemory {
   std::optional<unsigned> overwritten;    ///< The operand whose place the first result takes.
   Size keepBytes;                         ///< Null: none.
   llvm::SmallVector<unsigned, 2> dropped; ///< Operands that this op, a gradient, does without.
-  const Op *heldUntil = nullptr;          ///< Results live until this op has run.
-  Size holdBytes;                         ///< Null: none.
-  bool isInResident = false;              ///< The result takes no memory of its own.
+  const Op *heldUntil = nullptr;          ///< Results, if they are held, and `holdBytes` live until this op has run.
+  bool holdsResults = false;
+  Size holdBytes;            ///< Null: none.
+  bool isInResident = false; ///< The result takes no memory of its own.
 };
 
 struct Resident {
@@ -65,7 +65,6 @@ public:
   std::vector<Resident> listResidents(const StageProgram &stage) const;
   /// Something ends with this op.
   bool endsHold(const Op &op) const { return ends.contains(&op); }
-  bool isEmpty() const { return ops.empty() && residents.empty() && ofMessages.empty(); }
 
 private:
   friend class RuntimeMemoryFinder;
