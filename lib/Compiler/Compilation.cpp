@@ -7,6 +7,7 @@
 #include "stage/IR/graph/Rule.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Memory/RuntimeMemory.h"
+#include "stage/Memory/SimulatedAllocator.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/training/LossScale.h"
@@ -239,7 +240,15 @@ std::optional<Report> stage::makeReport(Compilation &c, bool withMoments) {
   if (!kept)
     return std::nullopt;
   MemoryReport memory = accountMemory(*c.program, c.diags, kept, withMoments);
-  return c.diags.hasErrors() ? std::nullopt : makeReport(c, std::move(memory));
+  if (c.diags.hasErrors())
+    return std::nullopt;
+  if (const Runtime runtime = makeRuntime(c.job->runtime); withMoments && runtime.allocator) {
+    auto holdsLess = [](const StageMemory &a, const StageMemory &b) { return a.peak.getTotal() < b.peak.getTotal(); };
+    const StageMemory &worst = *std::max_element(memory.stages.begin(), memory.stages.end(), holdsLess);
+    memory.allocator =
+        simulateAllocator(*c.program, worst, kept, *runtime.allocator, int64_t(divideCapacity(*c.job).first), c.diags);
+  }
+  return makeReport(c, std::move(memory));
 }
 
 std::optional<Report> stage::makeReport(Compilation &c, MemoryReport memory) {

@@ -173,6 +173,18 @@ static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
   return rules;
 }
 
+static std::optional<AllocatorRules> makeAllocator(const sema::BoundAllocator &allocator) {
+  if (!allocator.round)
+    return std::nullopt;
+  return AllocatorRules{.round = allocator.round,
+                        .small = allocator.small,
+                        .smallSegment = allocator.smallSegment,
+                        .large = allocator.large,
+                        .largeSegment = allocator.largeSegment,
+                        .segmentRound = allocator.segmentRound,
+                        .unsplit = allocator.unsplit};
+}
+
 Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
   if (!runtime)
     return Runtime();
@@ -188,5 +200,6 @@ Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
           .exchangeEfficiency = runtime->exchangeEfficiency,
           .attentionTile = runtime->attentionTile,
           .kernels = makeKernels(*runtime),
-          .reserve = runtime->reserve};
+          .reserve = runtime->reserve,
+          .allocator = makeAllocator(runtime->allocator)};
 }

@@ -29,6 +29,9 @@ bool printTime(llvm::ArrayRef<TimedPart> parts, const DriverOptions &options, Di
 bool printPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags);
 /// `--emit=timeline`: when each unit of a step runs of a program, or of linked ones. False after errors.
 bool printTimeline(Compilation &c, llvm::ArrayRef<TimedPart> parts, const DriverOptions &options);
+/// `--emit=memory-timeline`: what a rank of each stage holds over a step; without `part` in the order of nodes. False
+/// after errors.
+bool printMemoryTimeline(Compilation &c, std::optional<TimedPart> part, const DriverOptions &options);
 /// The machine of the job, with the rates of the command line, or these alone. Nothing after a report.
 std::optional<Machine> findMachine(const Compilation &c, const DriverOptions &options);
 /// The machine of a job, for which --astra-sim writes. Nothing after a report, also if the job has none.

@@ -122,6 +122,12 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     std::optional<TimedPart> part = findTimed("--emit=timeline");
     return part && printTimeline(c, *part, options);
   }
+  if (options.emit == EmitKind::MemoryTimeline) {
+    std::optional<TimedPart> part;
+    if (c.job->machine && !(part = findTimed("--emit=memory-timeline")))
+      return false;
+    return printMemoryTimeline(c, std::move(part), options);
+  }
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
     report = makeReport(c, /*withMoments=*/true);

@@ -19,7 +19,8 @@ cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(categ
 cl::opt<std::string> output("o",
                             cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
                                      "--emit=schedule, mesh or timeline the picture into <file>.svg, of a timeline "
-                                     "also into <file>.json, for Perfetto"),
+                                     "also into <file>.json, for Perfetto; with --emit=memory-timeline into "
+                                     "<file>.svg, <file>.csv, or <file>.pickle for PyTorch's memory viewer"),
                             cl::value_desc("folder"), cl::cat(category));
 cl::opt<std::string> astraSim("astra-sim",
                               cl::desc("Write into <folder> what ASTRA-sim needs beside the traces of -o: network, "
@@ -42,6 +43,8 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
                                   clEnumValN(EmitKind::Prices, "prices", "what each op takes alone, and its shape"),
                                   clEnumValN(EmitKind::Timeline, "timeline",
                                              "a picture (SVG) of when each unit and collective of a step runs"),
+                                  clEnumValN(EmitKind::MemoryTimeline, "memory-timeline",
+                                             "a picture (SVG) of what a rank of each stage holds over a step"),
                                   clEnumValN(EmitKind::Mesh, "mesh", "a picture of who talks to whom, per axis"),
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
                                   clEnumValN(EmitKind::Chakra, "chakra", "traces (needs -o; what -o means anyway)")),
@@ -50,14 +53,17 @@ cl::opt<std::string> scheduleTimes("schedule-times",
                                    cl::desc("Of --emit=schedule: how long units take, by 'flops', or as numbers for "
                                             "letters, as in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
                                    cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(category));
-cl::opt<std::string> from("from",
-                          cl::desc("Draw --emit=timeline from this time of the step on (default: 0s); in a short "
-                                   "window each op is a box with its name"),
-                          cl::value_desc("20ms"), cl::cat(category));
-cl::opt<std::string> to("to", cl::desc("Draw --emit=timeline up to this time (default: the end of the step)"),
-                        cl::value_desc("25ms"), cl::cat(category));
+cl::opt<std::string>
+    from("from",
+         cl::desc("Draw --emit=timeline or memory-timeline from this time of the step on (default: 0s); "
+                  "in a short window of a timeline each op is a box with its name"),
+         cl::value_desc("20ms"), cl::cat(category));
+cl::opt<std::string>
+    to("to", cl::desc("Draw --emit=timeline or memory-timeline up to this time (default: the end of the step)"),
+       cl::value_desc("25ms"), cl::cat(category));
 constexpr unsigned standardWidth = 1600, minWidth = 640, maxWidth = 4096;
-cl::opt<unsigned> width("width", cl::desc("How wide the picture of --emit=timeline is (default: 1600)"),
+cl::opt<unsigned> width("width",
+                        cl::desc("How wide the picture of --emit=timeline or memory-timeline is (default: 1600)"),
                         cl::init(standardWidth), cl::value_desc("pixels"), cl::cat(category));
 cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
                          cl::value_desc("name"), cl::cat(category));
@@ -270,24 +276,37 @@ static std::optional<Ticks> readTime(const cl::opt<std::string> &option, Diagnos
   return ticks && ticks->compare(Rational::integer(maxTicks)) < 0 ? Ticks(ticks->floor().num) : maxTicks;
 }
 
-/// `--from`, `--to` and `--width` of --emit=timeline.
+/// By the end of the file's name.
+static TimelineOptions::Format findFormat() {
+  using Format = TimelineOptions::Format;
+  llvm::StringRef name = output;
+  if (emit == EmitKind::Timeline)
+    return name.endswith(".json") ? Format::Events : Format::Picture;
+  return name.endswith(".csv") ? Format::Table : name.endswith(".pickle") ? Format::Snapshot : Format::Picture;
+}
+
+/// `--from`, `--to` and `--width` of --emit=timeline and --emit=memory-timeline.
 static void readTimeline(DriverOptions &options, DiagnosticEngine &diags) {
-  bool isEvents = llvm::StringRef(output).endswith(".json");
+  using Format = TimelineOptions::Format;
+  Format format = options.timeline.format = findFormat();
   auto refuse = [&](bool given, llvm::StringRef name, llvm::StringRef why) {
     if (given)
       diags.report(SMLoc(), diag::FlagWithoutEffect) << name << why;
   };
-  if (emit != EmitKind::Timeline) {
+  if (emit != EmitKind::Timeline && emit != EmitKind::MemoryTimeline) {
     for (const cl::opt<std::string> *option : {&from, &to})
-      refuse(option->getNumOccurrences(), ("--" + option->ArgStr).str(), "it is of --emit=timeline");
-    refuse(isChanged(width), "--width", "it is of --emit=timeline");
+      refuse(option->getNumOccurrences(), ("--" + option->ArgStr).str(),
+             "it is of --emit=timeline and --emit=memory-timeline");
+    refuse(isChanged(width), "--width", "it is of --emit=timeline and --emit=memory-timeline");
     return;
   }
-  refuse(isChanged(width) && isEvents, "--width", "trace events (.json) have no width");
+  refuse(isChanged(width) && format != Format::Picture, "--width", "only a picture (.svg) has a width");
+  for (const cl::opt<std::string> *option : {&from, &to})
+    refuse(option->getNumOccurrences() && format == Format::Snapshot, ("--" + option->ArgStr).str(),
+           "a snapshot (.pickle) is of the whole step");
   if (width < minWidth || width > maxWidth)
     diags.report(SMLoc(), diag::BadPictureWidth) << int64_t(minWidth) << int64_t(maxWidth) << int64_t(width);
   options.timeline.width = width;
-  options.timeline.isEvents = isEvents;
   if (from.getNumOccurrences()) {
     options.timeline.from = readTime(from, diags).value_or(0);
     options.timeline.fromText = from;
@@ -300,7 +319,8 @@ static void readTimeline(DriverOptions &options, DiagnosticEngine &diags) {
 
 /// Of the forms that are drawn, into a file or as text.
 static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
-  bool isPicture = emit == EmitKind::Schedule || emit == EmitKind::Mesh || emit == EmitKind::Timeline;
+  bool isPicture = emit == EmitKind::Schedule || emit == EmitKind::Mesh || emit == EmitKind::Timeline ||
+                   emit == EmitKind::MemoryTimeline;
   if (isChanged(scheduleTimes)) {
     if (emit != EmitKind::Schedule)
       diags.report(SMLoc(), diag::FlagWithoutEffect) << "--schedule-times"
@@ -309,13 +329,17 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
       diags.report(SMLoc(), diag::BadScheduleTimes) << scheduleTimes;
   }
   readTimeline(options, diags);
-  if (emit == EmitKind::Timeline)
+  if (emit == EmitKind::Timeline || emit == EmitKind::MemoryTimeline)
     options.picture = "-"; // there is no text of it
   if (!isPicture || output.empty())
     return;
-  if (output != "-" && !llvm::StringRef(output).endswith(".svg") && !options.timeline.isEvents)
+  if (output != "-" && !llvm::StringRef(output).endswith(".svg") &&
+      options.timeline.format == TimelineOptions::Format::Picture)
     diags.report(SMLoc(), diag::PictureNeedsName)
-        << (emit == EmitKind::Timeline ? ".svg, or in .json for Perfetto" : ".svg") << output;
+        << (emit == EmitKind::Timeline         ? ".svg, or in .json for Perfetto"
+            : emit == EmitKind::MemoryTimeline ? ".svg, or in .csv, or in .pickle for PyTorch's memory viewer"
+                                               : ".svg")
+        << output;
   if (checkKeepsInput(output, input, diags))
     checkReplaceable(output, force ? Existing::Replace : Existing::Keep, diags);
   options.picture = output;

@@ -17,7 +17,22 @@ namespace stage::driver {
 
 struct ServedFile;
 
-enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Time, Prices, Timeline, Mesh, Dot, Chakra };
+enum class EmitKind {
+  None,
+  Ast,
+  Job,
+  Graph,
+  Program,
+  Memory,
+  Schedule,
+  Time,
+  Prices,
+  Timeline,
+  MemoryTimeline,
+  Mesh,
+  Dot,
+  Chakra
+};
 enum class ReportKind { None, Text, Json, Csv };
 
 /// `-D tp=1,2,4`: a name and the values it is given in turn.
@@ -75,13 +90,16 @@ struct PlanCommand {
   Existing existing = Existing::Keep;
 };
 
-/// What `--emit=timeline` draws of a step.
+/// What `--emit=timeline` and `--emit=memory-timeline` say of a step.
 struct TimelineOptions {
+  /// By the end of the file's name: SVG; trace events (.json) of the first; a table (.csv) or an allocator's snapshot
+  /// (.pickle) of the second.
+  enum class Format { Picture, Events, Table, Snapshot };
   Ticks from = 0;
   std::string fromText;    ///< For messages.
   std::optional<Ticks> to; ///< Nothing: up to its end.
   int64_t width = 0;       ///< Pixels.
-  bool isEvents = false;   ///< JSON instead of SVG.
+  Format format = Format::Picture;
 };
 
 /// What the user asks for: what is compiled, and what is printed of it, and where.

@@ -1,13 +1,15 @@
 //===- Pictures.cpp - what is drawn of a program --------------------------===//
 //
 // `--emit=schedule` and `--emit=mesh`: text on standard output, or SVG in the file of -o. `--emit=timeline`: SVG on
-// standard output, or SVG or trace events in the file of -o.
+// standard output, or SVG or trace events in the file of -o. `--emit=memory-timeline`: SVG likewise, or a table or a
+// snapshot.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "stage/Compiler/MachineRates.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Machine/TimeText.h"
+#include "stage/Report/MemoryTimeline.h"
 #include "stage/Report/MeshPicture.h"
 #include "stage/Report/TimelinePicture.h"
 #include "stage/Schedule/Picture.h"
@@ -112,25 +114,78 @@ bool stage::driver::printMesh(Compilation &c, const DriverOptions &options) {
       [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
 }
 
+/// The time of the step that is drawn. Nothing after a report.
+static std::optional<TimelineWindow> findWindow(Compilation &c, const StepTimeline &timeline,
+                                                const TimelineOptions &asked) {
+  TimelineWindow window = {asked.from, std::min(asked.to.value_or(maxTicks), timeline.getStep())};
+  const auto &name = c.job->decl->name;
+  if (!timeline.getStep()) {
+    c.diags.report(name.loc(), diag::ScheduleTakesNoTime).range(name.range);
+    return std::nullopt;
+  }
+  if (window.from >= window.to) {
+    c.diags.report(name.loc(), diag::WindowBehindStep).range(name.range)
+        << asked.fromText << formatTime(timeline.getStep()) << timeline.getMachine();
+    return std::nullopt;
+  }
+  return window;
+}
+
 bool stage::driver::printTimeline(Compilation &c, llvm::ArrayRef<TimedPart> parts, const DriverOptions &options) {
   std::unique_ptr<StepTimeline> timeline = StepTimeline::find(parts, c.diags);
   if (!timeline)
     return false;
-  const TimelineOptions &asked = options.timeline;
-  TimelineWindow window = {asked.from, std::min(asked.to.value_or(maxTicks), timeline->getStep())};
-  const auto &name = c.job->decl->name;
-  if (!timeline->getStep()) {
-    c.diags.report(name.loc(), diag::ScheduleTakesNoTime).range(name.range);
+  std::optional<TimelineWindow> window = findWindow(c, *timeline, options.timeline);
+  if (!window)
     return false;
-  }
-  if (window.from >= window.to) {
-    c.diags.report(name.loc(), diag::WindowBehindStep).range(name.range)
-        << asked.fromText << formatTime(timeline->getStep()) << timeline->getMachine();
-    return false;
-  }
+  std::string job = c.job->decl->name.name.str();
   auto print = [&](llvm::raw_ostream &os) {
-    asked.isEvents ? printEvents(os, *timeline, name.name.str(), window)
-                   : printSvg(os, *timeline, name.name.str(), window, asked.width);
+    options.timeline.format == TimelineOptions::Format::Events
+        ? printEvents(os, *timeline, job, *window)
+        : printSvg(os, *timeline, job, *window, options.timeline.width);
+  };
+  return printPicture(options, print, print, c.diags);
+}
+
+bool stage::driver::printMemoryTimeline(Compilation &c, std::optional<TimedPart> part, const DriverOptions &options) {
+  std::optional<Report> report = makeReport(c, /*withMoments=*/true);
+  const RuntimeMemory *memory = report ? findRuntimeMemory(c) : nullptr;
+  if (!memory)
+    return false;
+  const auto &name = c.job->decl->name;
+  const Runtime runtime = makeRuntime(c.job->runtime);
+  if (options.timeline.format == TimelineOptions::Format::Snapshot && !runtime.allocator) {
+    c.diags.report(name.loc(), diag::SnapshotNeedsAllocator).range(name.range) << runtime.describe();
+    return false;
+  }
+  std::unique_ptr<StepTimeline> step;
+  if (part && !(step = StepTimeline::find(*part, c.diags)))
+    return false;
+  TimelineWindow window = {0, 0};
+  if (step) {
+    std::optional<TimelineWindow> found = findWindow(c, *step, options.timeline);
+    if (!found)
+      return false;
+    window = *found;
+  } else if (options.timeline.from || options.timeline.to) {
+    c.diags.report(name.loc(), diag::TimesNeedMachine).range(name.range) << "a window (--from, --to)" << name.name;
+    return false;
+  } else {
+    for (const StageProgram &stage : c.program->stages)
+      window.to = std::max(window.to, Ticks(countNodes(*c.program, stage)));
+  }
+  const MemoryTimeline timeline = {
+      name.name.str(), &report->memory, memory, &runtime, c.job->machine ? int64_t(divideCapacity(*c.job).first) : 0,
+      step.get(),      window};
+  auto print = [&](llvm::raw_ostream &os) {
+    switch (options.timeline.format) {
+    case TimelineOptions::Format::Table:
+      return printCsv(os, timeline, c.diags);
+    case TimelineOptions::Format::Snapshot:
+      return printSnapshot(os, timeline, c.diags);
+    default:
+      return printSvg(os, timeline, options.timeline.width, c.diags);
+    }
   };
   return printPicture(options, print, print, c.diags);
 }

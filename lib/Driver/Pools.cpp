@@ -51,6 +51,8 @@ static std::optional<llvm::StringRef> findAskerOfTimes(const Compilation &c, con
 bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   if (options.traces.tracker && refusePools(c, "lists of tensors (--tracker) in the traces"))
     return false;
+  if (options.emit == EmitKind::MemoryTimeline && refusePools(c, "memory over a step (--emit=memory-timeline)"))
+    return false;
   if (options.traces.steps > 1 && refusePools(c, "several steps (--steps)"))
     return false;
   Compilation prefill(c.session, c.diags);

@@ -126,8 +126,8 @@ void stage::driver::readMachine(DriverOptions &options, DiagnosticEngine &diags)
     return;
   options.machine = rates.read(diags);
   // Whether a job that serves requests has a machine, whose rates these replace, is not known yet.
-  if (options.emit != EmitKind::Time && options.emit != EmitKind::Timeline && options.astraSim.empty() &&
-      !options.requests)
+  if (options.emit != EmitKind::Time && options.emit != EmitKind::Timeline &&
+      options.emit != EmitKind::MemoryTimeline && options.astraSim.empty() && !options.requests)
     diags.report(SMLoc(), diag::FlagWithoutEffect)
         << given.front() << "nothing is timed (--emit=time, --emit=timeline, --requests, stagec serve)";
 }

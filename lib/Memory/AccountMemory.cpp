@@ -26,9 +26,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/graph/Costs.h"
+#include "stage/Memory/StaticMemory.h"
 #include "stage/Memory/UnitSimulator.h"
 #include "stage/Walk/Arrivals.h"
-#include "stage/Walk/StageOps.h"
+#include "stage/Walk/Receivers.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -185,6 +186,7 @@ public:
         continue;
       select(place);
       StageMemory here = accountRank(stage);
+      here.coordinates = place;
       takeLarger(mostOnHost, std::move(here.host));
       takeLarger(most, std::optional<StageMemory>(std::move(here)));
     }
@@ -284,57 +286,6 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Static memory
-  //===--------------------------------------------------------------------===//
-
-  /// Parameters, the model's buffers and caches, gradient buffers, optimizer states and residents of a stage.
-  void addStatic(const StageProgram &stage, LiveTable &live) {
-    for (auto [param, copies] : collectState(graph, stage, OpKind::Param))
-      live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * getBytesOf(0).get(param));
-    for (auto [buffer, copies] : collectState(graph, stage, OpKind::Buffer))
-      live.add(buffer, MemoryClass::ModelBuffers, copies, ByteCount(copies) * getBytesOf(0).get(buffer));
-    for (auto [cache, copies] : collectState(graph, stage, OpKind::Cache)) {
-      const Op &op = *cache->getOp();
-      copies *= op.entries ? getBytesOf(0).evaluate(op.entries, op.loc, describe(*cache)) : 1;
-      live.add(cache, MemoryClass::Caches, copies, ByteCount(copies) * getBytesOf(0).get(cache));
-    }
-    for (const Resident &resident : memory ? memory->listResidents(stage) : std::vector<Resident>())
-      live.addResident(resident.name, getBytesOf(0).evaluate(resident.bytes, SMLoc(), resident.name));
-    std::set<std::pair<const Value *, unsigned>> buffers;
-    for (const UnitTemplate &unit : stage.templates)
-      forEachOp(unit.items, [&](Op &op, int64_t times) {
-        if (isAddition(op.kind))
-          addGradient(op, times, unit.chunk, buffers, live);
-        else if (op.kind == OpKind::Update)
-          live.add(op.getOperand(0), runsOnHost(op) ? MemorySpace::Host : MemorySpace::Device, MemoryClass::Optimizer,
-                   times, ByteCount(times) * getStateBytes(op));
-      });
-  }
-
-  /// Accumulations of one parameter and sharding share a buffer. A repeat's body stands for its iterations, so those
-  /// of the chunks of a stage add up; a parameter outside of repeats has one buffer however many iterations and chunks
-  /// use it.
-  void addGradient(Op &op, int64_t times, unsigned chunk, std::set<std::pair<const Value *, unsigned>> &known,
-                   LiveTable &live) {
-    const Value *param = getTrainedParam(op), *buffer = program.buffers.getFirst(op.getResult())->getResult();
-    bool inLoop = param && getLoop(param);
-    if (!known.insert({buffer, inLoop ? chunk : 0}).second)
-      return;
-    int64_t copies = inLoop ? times : 1;
-    live.add(param ? param : buffer, MemoryClass::Gradients, copies, ByteCount(copies) * getBytesOf(0).get(buffer));
-  }
-
-  /// The states are sharded as the gradient that updates them.
-  int64_t getStateBytes(const Op &update) {
-    const Value *param = update.getOperand(0), *gradient = update.getOperand(1);
-    Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding),
-         bytes = graph.sizes.zero();
-    for (auto &[name, type] : getStates(graph, update))
-      bytes = bytes + getByteCount(elements, type);
-    return getBytesOf(0).evaluate(bytes, update.loc, describe(*param));
-  }
-
-  //===--------------------------------------------------------------------===//
   // Units
   //===--------------------------------------------------------------------===//
 
@@ -366,25 +317,6 @@ private:
     return chain.units[chain.getPlace(stage.units[position].kind)];
   }
 
-  /// The positions of the units that units hand something, by theirs.
-  llvm::DenseMap<size_t, size_t> findReceivers(const StageProgram &stage) const {
-    llvm::DenseMap<size_t, size_t> receivers;
-    if (llvm::none_of(stage.templates, [](const UnitTemplate &unit) { return findHandedOn(unit.items); }))
-      return receivers;
-    std::map<std::tuple<bool, unsigned, unsigned>, size_t> positions; // forward, microbatch, chunk
-    for (size_t i = 0; i < stage.units.size(); ++i)
-      if (const Unit &unit = stage.units[i]; hasMessages(unit.kind))
-        positions[{isForward(unit.kind), unit.microbatch, unit.chunk}] = i;
-    for (size_t i = 0; i < stage.units.size(); ++i) {
-      const Unit &unit = stage.units[i];
-      const UnitTemplate *items = stage.find(unit.kind, unit.chunk);
-      if (const ProgramItem *handed = items ? findHandedOn(items->items) : nullptr)
-        receivers[i] =
-            positions.at({isForward(unit.kind), unit.microbatch, program.virtualStages[handed->peer].second});
-    }
-    return receivers;
-  }
-
   /// An op of the stage reads or makes a value that is kept there.
   static bool usesHost(const StageProgram &stage) {
     bool found = false;
@@ -403,7 +335,9 @@ private:
   MemoryPeak findPeak(const StageProgram &stage, const std::vector<ChainMemory> &chains, MemorySpace space,
                       StageMemory &result) {
     LiveTable live(space);
-    addStatic(stage, live);
+    for (const StaticValue &value : listStatic(program, stage, getBytesOf(0), this->memory))
+      value.value ? live.add(value.value, value.space, value.kind, value.copies, value.bytes)
+                  : live.addResident(value.name, value.bytes);
     ByteCount fixed = live.getUse().getTotal(), kept = 0;
     unsigned memory = unsigned(space);
     OpenUnits open;
@@ -413,7 +347,7 @@ private:
     std::vector<ByteCount> arriving = sumArriving(stage, chains);
     llvm::DenseMap<size_t, size_t> receivers;
     if (space == MemorySpace::Device)
-      receivers = findReceivers(stage);
+      receivers = findReceivers(program, stage);
     auto hand = [&](size_t position, int64_t count) {
       unsigned receiver = chainOfUnit[position], place = chains[receiver].getPlace(stage.units[position].kind);
       kept += chains[receiver].units[place].handedBytes * count;

@@ -484,9 +484,8 @@ std::vector<LiveValue> UnitSimulator::listHandedIn(unsigned unit) const {
 }
 
 std::vector<LiveValue> UnitSimulator::listReceived(unsigned unit) const {
-  std::vector<LiveValue> received = list([&](const UnitTensor &tensor) {
-    return tensor.unit == unit && !tensor.isInput && !tensor.isHandedIn && nodes[tensor.first].isRecv;
-  });
+  std::vector<LiveValue> received =
+      list([&](const UnitTensor &tensor) { return tensor.unit == unit && isReceived(tensor); });
   for (LiveValue &value : received)
     value.kind = MemoryClass::Buffers; // until its unit begins
   return received;

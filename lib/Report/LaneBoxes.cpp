@@ -1,5 +1,6 @@
 //===- LaneBoxes.cpp - a line of boxes in a picture -----------------------===//
 #include "LaneBoxes.h"
+#include "stage/Machine/TimeText.h"
 #include "stage/Support/Escape.h"
 #include "stage/Support/Table.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -116,4 +117,29 @@ void LaneBoxes::printLabels(llvm::raw_ostream &os, const Place &place, size_t fi
   }
   if (isOpen)
     os << "</g>\n";
+}
+
+void stage::printTimeAxis(llvm::raw_ostream &os, const TimeScale &scale, int64_t left, int64_t top, int64_t bottom,
+                          bool isGrid) {
+  constexpr int64_t minDistance = 90;
+  Ticks distance = 1;
+  auto isNarrow = [&](Ticks time) {
+    return __int128(time) * scale.width < __int128(scale.to - scale.from) * minDistance;
+  };
+  for (unsigned step = 0; isNarrow(distance) && distance < maxTicks / 10; ++step)
+    distance = step % 3 == 1 ? distance / 2 * 5 : distance * 2; // 1, 2, 5, 10
+  const TimeUnit &unit = findTimeUnit(scale.to);
+  unsigned decimals = 0;
+  for (Ticks part = unit.ticks; part > 1 && distance % part; part /= 10)
+    ++decimals;
+  os << (isGrid ? "<g stroke=\"#fff\">\n" : "<g text-anchor=\"middle\" fill=\"#555\">\n");
+  for (Ticks time = (scale.from + distance - 1) / distance * distance; time <= scale.to; time += distance) {
+    std::string x = toPixels(left * TimeScale::perPixel + scale.at(time));
+    if (isGrid)
+      os << "<path d=\"M" << x << ' ' << top << 'V' << bottom << "\"/>\n";
+    else
+      os << "<path d=\"M" << x << ' ' << top << "v5\" stroke=\"#555\"/><text x=\"" << x << "\" y=\"" << top + 18
+         << "\">" << unit.format(time, decimals, /*keepsZeros=*/true) << "</text>\n";
+  }
+  os << "</g>\n";
 }

@@ -69,6 +69,9 @@ private:
   std::map<llvm::StringRef, std::vector<int64_t>> covered;
 };
 
+/// Ticks at round times, 90 pixels apart or more: lines of a grid from `top` to `bottom`, or marks with their times.
+void printTimeAxis(llvm::raw_ostream &os, const TimeScale &scale, int64_t left, int64_t top, int64_t bottom,
+                   bool isGrid);
 /// Pixels that a text takes, in a wide font.
 int64_t estimateWidth(llvm::StringRef text, int64_t fontSize);
 /// `12.5` of 12,500 thousandths.

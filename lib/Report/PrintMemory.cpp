@@ -115,6 +115,16 @@ void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
       hosts.push_back({&stage, &*stage.host});
   }
   printPeaks(os, devices, "");
+  if (const std::optional<AllocatorUse> &use = report.allocator) {
+    os << "\n  allocator, on stage " << use->stage << ": " << formatBytes(use->allocated)
+       << " allocated at most, with rounding, and " << formatBytes(use->reserved) << " reserved";
+    if (!use->fits)
+      os << ", more than the machine has";
+    else if (use->stalls)
+      os << "; unused segments are given back " << formatCount(use->stalls) << (use->stalls == 1 ? " time" : " times")
+         << ", which stalls the device";
+    os << '\n';
+  }
   if (hosts.empty())
     return;
   os << "\nhost memory per rank at its peak\n";

@@ -170,6 +170,13 @@ private:
           json.rawValue(toDecimal(bytes));
       });
       printLive(memory);
+      if (const std::optional<AllocatorUse> &use = report.memory.allocator; use && use->stage == memory.stage)
+        json.attributeObject("allocator", [&] {
+          number("allocated", use->allocated);
+          number("reserved", use->reserved);
+          number("stalls", use->stalls);
+          json.attribute("fits", use->fits);
+        });
       if (!memory.moments.empty())
         json.attributeArray("moments", [&] {
           for (const MemoryMoment &moment : memory.moments)

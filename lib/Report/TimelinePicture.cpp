@@ -55,7 +55,6 @@ private:
     return heights.head + heights.main + int64_t(row.lanes.size()) * heights.lane + heights.gap;
   }
   void printRow(llvm::raw_ostream &os, const Row &row, int64_t top) const;
-  void printTimeAxis(llvm::raw_ostream &os, int64_t top, int64_t bottom, bool isGrid) const;
   bool hasTasks() const { return heights.head > 0; }
   bool isShown(Ticks begin, Ticks end) const { return begin < end && end > window.from && begin < window.to; }
 
@@ -266,31 +265,6 @@ int64_t Painter::printLegend(llvm::raw_ostream &os, int64_t top) const {
   return y + lineHeight;
 }
 
-/// Ticks at round times, 90 pixels apart or more.
-void Painter::printTimeAxis(llvm::raw_ostream &os, int64_t top, int64_t bottom, bool isGrid) const {
-  constexpr int64_t minDistance = 90;
-  Ticks distance = 1;
-  auto isNarrow = [&](Ticks time) {
-    return __int128(time) * scale.width < __int128(window.to - window.from) * minDistance;
-  };
-  for (unsigned step = 0; isNarrow(distance) && distance < maxTicks / 10; ++step)
-    distance = step % 3 == 1 ? distance / 2 * 5 : distance * 2; // 1, 2, 5, 10
-  const TimeUnit &unit = findTimeUnit(window.to);
-  unsigned decimals = 0;
-  for (Ticks part = unit.ticks; part > 1 && distance % part; part /= 10)
-    ++decimals;
-  os << (isGrid ? "<g stroke=\"#fff\">\n" : "<g text-anchor=\"middle\" fill=\"#555\">\n");
-  for (Ticks time = (window.from + distance - 1) / distance * distance; time <= window.to; time += distance) {
-    std::string x = toPixels(left * TimeScale::perPixel + scale.at(time));
-    if (isGrid)
-      os << "<path d=\"M" << x << ' ' << top << 'V' << bottom << "\"/>\n";
-    else
-      os << "<path d=\"M" << x << ' ' << top << "v5\" stroke=\"#555\"/><text x=\"" << x << "\" y=\"" << top + 18
-         << "\">" << unit.format(time, decimals, /*keepsZeros=*/true) << "</text>\n";
-  }
-  os << "</g>\n";
-}
-
 void Painter::printRow(llvm::raw_ostream &os, const Row &row, int64_t top) const {
   int64_t mainTop = top + heights.head;
   LaneBoxes::Place place = {left, mainTop, heights.main};
@@ -375,12 +349,12 @@ void Painter::print(llvm::raw_ostream &os) {
          << rowTop + heights.head + heights.main + int64_t(lane) * heights.lane + 1 << 'h' << scale.width << 'v'
          << heights.lane - 1 << "H" << left << "z\"/>\n";
   }
-  printTimeAxis(os, top, bottom, /*isGrid=*/true);
+  printTimeAxis(os, scale, left, top, bottom, /*isGrid=*/true);
   for (auto [row, rowTop] : llvm::zip(rows, tops))
     printRow(os, row, rowTop);
   if (cuts)
     os << "<text x=\"8\" y=\"" << tops[rows.size() / 2] - 8 << "\">...</text>\n";
-  printTimeAxis(os, bottom - heights.gap + 3, bottom, /*isGrid=*/false);
+  printTimeAxis(os, scale, left, bottom - heights.gap + 3, bottom, /*isGrid=*/false);
   os << "</svg>\n";
 }
 

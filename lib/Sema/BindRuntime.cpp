@@ -15,7 +15,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Extends.h"
-#include "NamedEntries.h"
 #include "RuntimeWords.h"
 
 using namespace stage;
@@ -82,12 +81,15 @@ std::optional<BoundRuntime> stage::sema::bindRuntime(Evaluator &evaluator, const
   for (const RuntimeEntry &entry : runtimeEntries)
     if (auto said = entries.find(entry.name.str()); said != entries.end())
       ok &= bindEntry(evaluator, entry, said->second, env, program.getDiags(), runtime);
+  ok = ok && bindAllocator(evaluator, entries, env, decl.name.range, program.getDiags(), runtime);
   return ok ? std::optional(std::move(runtime)) : std::nullopt;
 }
 
 std::vector<std::string> stage::sema::listRuntimeEntries() {
   std::vector<std::string> names;
   for (const RuntimeEntry &entry : runtimeEntries)
+    names.push_back(entry.name.str());
+  for (const AllocatorEntry &entry : allocatorEntries)
     names.push_back(entry.name.str());
   return names;
 }

@@ -24,6 +24,8 @@ public:
     std::vector<Candidate> known;
     for (const RuntimeEntry &entry : runtimeEntries)
       known.push_back({entry.name, SMLoc()});
+    for (const AllocatorEntry &entry : allocatorEntries)
+      known.push_back({entry.name, SMLoc()});
     std::vector<ast::EntryStmt *> entries;
     for (ast::Stmt *stmt : runtime.body)
       if (auto *kernels = llvm::dyn_cast<ast::KernelStmt>(stmt))

@@ -2,6 +2,7 @@
 #ifndef STAGE_LIB_SEMA_RUNTIMEWORDS_H
 #define STAGE_LIB_SEMA_RUNTIMEWORDS_H
 
+#include "NamedEntries.h"
 #include "stage/Sema/BoundRuntime.h"
 
 namespace stage::sema {
@@ -28,6 +29,29 @@ constexpr RuntimeEntry runtimeEntries[] = {
     {"attention.tile", nullptr, false, maxTile, &BoundRuntime::attentionTile},
     {"reserve", &BoundRuntime::reserve, true},
 };
+
+/// Entries of the allocator are bytes, and there are all of them or none.
+struct AllocatorEntry {
+  llvm::StringLiteral name;
+  int64_t BoundAllocator::*bytes;
+  /// Of an entry before it: no bytes are fewer.
+  int64_t BoundAllocator::*least = nullptr;
+  llvm::StringLiteral leastName = "";
+};
+constexpr int64_t maxSegment = int64_t(1) << 40;
+constexpr AllocatorEntry allocatorEntries[] = {
+    {"allocator.round", &BoundAllocator::round},
+    {"allocator.small", &BoundAllocator::small, &BoundAllocator::round, "allocator.round"},
+    {"allocator.small_segment", &BoundAllocator::smallSegment, &BoundAllocator::small, "allocator.small"},
+    {"allocator.large", &BoundAllocator::large, &BoundAllocator::small, "allocator.small"},
+    {"allocator.large_segment", &BoundAllocator::largeSegment, &BoundAllocator::large, "allocator.large"},
+    {"allocator.segment_round", &BoundAllocator::segmentRound, &BoundAllocator::round, "allocator.round"},
+    {"allocator.unsplit", &BoundAllocator::unsplit},
+};
+
+/// Evaluates the entries of the allocator. False after a report.
+bool bindAllocator(Evaluator &evaluator, const NamedEntries &entries, const Environment &env, SMRange range,
+                   DiagnosticEngine &diags, BoundRuntime &runtime);
 
 /// The type in which the kernel of a product multiplies: a word, one of those of `flops.T`.
 constexpr llvm::StringLiteral kernelTypeEntry = "type";

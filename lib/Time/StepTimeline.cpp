@@ -133,7 +133,8 @@ StageTime StepTimeline::visit(unsigned classNumber, RunSink runs, WaitSink waits
     while (unit + 1 < units.size() && units[unit + 1].base <= id)
       ++unit;
     TimeAccount account = run.facts->isWait ? TimeAccount::Bubble : TimeAccounts::getAccount(*run.facts);
-    runs({getLane(*run.facts), run.facts->kind, run.facts->op, account, unit, run.begin, run.end, run.more});
+    runs({getLane(*run.facts), run.facts->kind, run.facts->op, account, unit, unsigned(id - units[unit].base),
+          run.begin, run.end, run.more});
   });
   StageTime time = accounts.take();
   time.program = &getProgram(classNumber);

@@ -20,7 +20,10 @@
 #include "stage/CodeGen/Emit.h"
 #include "stage/Compiler/Session.h"
 #include "stage/IR/graph/Costs.h"
+#include "stage/Memory/Allocations.h"
+#include "stage/Memory/CachingAllocator.h"
 #include "stage/Memory/RuntimeMemory.h"
+#include "stage/Memory/SimulatedAllocator.h"
 #include "stage/Report/Report.h"
 #include "stage/Time/StepTime.h"
 #include "stage/Time/TimeReport.h"
@@ -196,6 +199,7 @@ protected:
   }
 
   void checkPeaks();
+  void checkAllocations();
 
   /// The step, and what each rank does in it, to the tick and to the byte: where all links are alike, and on one of
   /// several networks with levels, of which some end in the middle of groups.
@@ -558,6 +562,65 @@ void RandomTracesTest::checkPeaks() {
   }
 }
 
+/// For tensors of a few bytes.
+constexpr AllocatorRules tinyRules = {.round = 8,
+                                      .small = 64,
+                                      .smallSegment = 200,
+                                      .large = 300,
+                                      .largeSegment = 800,
+                                      .segmentRound = 100,
+                                      .unsplit = 40};
+
+/// Sums up what is allocated, and hears of every unit.
+class AllocationSum : public AllocationListener {
+public:
+  void allocate(unsigned number, const AllocatedTensor &tensor) override {
+    EXPECT_TRUE(live.try_emplace(number, tensor).second) << describe(tensor);
+    use[tensor.kind] += tensor.bytes;
+    addresses[number] = allocator.allocate(tensor.bytes);
+  }
+  void free(unsigned number) override {
+    auto tensor = live.find(number);
+    ASSERT_NE(tensor, live.end());
+    use[tensor->second.kind] -= tensor->second.bytes;
+    live.erase(tensor);
+    allocator.free(addresses[number]);
+  }
+  void reclassify(unsigned number, MemoryClass kind) override {
+    AllocatedTensor &tensor = live.at(number);
+    use[tensor.kind] -= tensor.bytes;
+    use[tensor.kind = kind] += tensor.bytes;
+  }
+  void run(const NodePlace &) override {
+    if (use.getTotal() > peak.getTotal())
+      peak = use;
+  }
+
+  MemoryUse use, peak;
+  CachingAllocator allocator{tinyRules};
+
+private:
+  std::map<unsigned, int64_t> addresses;
+  std::map<unsigned, AllocatedTensor> live;
+};
+
+/// Tensor by tensor a stage comes to the peak of the report, class by class, and keeps what is static.
+void RandomTracesTest::checkAllocations() {
+  for (const StageMemory &held : report.memory.stages) {
+    AllocationSum sum;
+    walkAllocations(*c->program, c->program->stages[held.stage], held.coordinates, memory.get(), c->diags, sum);
+    for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
+      EXPECT_EQ(int64_t(sum.peak.bytes[kind]), int64_t(held.peak.bytes[kind]))
+          << getName(MemoryClass(kind)).str() << " on stage " << held.stage << " at " << held.describeMoment();
+    for (MemoryClass kind : {MemoryClass::Activations, MemoryClass::Temporaries, MemoryClass::Buffers})
+      EXPECT_EQ(int64_t(sum.use[kind]), 0) << getName(kind).str() << " is left on stage " << held.stage;
+    AllocatorUse use = simulateAllocator(*c->program, held, memory.get(), tinyRules, 0, c->diags);
+    EXPECT_EQ(int64_t(use.allocated), sum.allocator.getPeakAllocated());
+    EXPECT_EQ(int64_t(use.reserved), sum.allocator.getPeakReserved());
+    EXPECT_GE(use.allocated, held.peak.getTotal());
+  }
+}
+
 TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
   unsigned numSlow = 0, numBlocking = 0;
   forEachJob(500, [&] {
@@ -565,6 +628,7 @@ TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
       numBlocking +=
           llvm::any_of(stage.templates.front().items, [](const ProgramItem &item) { return item.isBlocking; });
     checkPeaks();
+    checkAllocations();
     checkTime();
     // The same with a rank of the last axis that is half as fast again.
     const Mesh &mesh = c->graph->mesh;
@@ -592,6 +656,7 @@ TEST_F(RandomTracesTest, PeakIsThatOfTheTracesWhereARuntimeKeepsMore) {
   unsigned numLarger = 0;
   forEachJob(500, [&] {
     checkPeaks();
+    checkAllocations();
     for (const StageMemory &stage : accountMemory(*c->program, c->diags).stages)
       numLarger += stage.peak.getTotal() < report.memory.stages[stage.stage].peak.getTotal();
   });

@@ -24,6 +24,7 @@
 #include "stage/IR/graph/PathPattern.h"
 #include "stage/Machine/Ticks.h"
 #include "stage/Symbolic/Size.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,18 @@ struct KernelRule {
   std::string placed;                           ///< The operand that lies in a resident where a gather makes it.
 };
 
+/// How software takes memory of the device: it rounds sizes, cuts them out of larger segments, and keeps free parts for
+/// later tensors (stage/Memory/CachingAllocator.h). In bytes.
+struct AllocatorRules {
+  int64_t round = 0;        ///< Sizes are multiples of it.
+  int64_t small = 0;        ///< Sizes up to it are cut out of small segments.
+  int64_t smallSegment = 0; ///< A small segment.
+  int64_t large = 0;        ///< Other sizes below it are cut out of large segments.
+  int64_t largeSegment = 0; ///< A large segment.
+  int64_t segmentRound = 0; ///< Sizes from `large` on have segments of their own, multiples of it.
+  int64_t unsplit = 0;      ///< A part of a segment that is no small one is not cut if so little or less would be left.
+};
+
 struct Runtime {
   std::string name;                 ///< Of a runtime that a program declares; empty: an ideal one.
   std::vector<std::string> changes; ///< What the command line puts in place of entries, as it is written there.
@@ -92,6 +105,7 @@ struct Runtime {
   std::vector<KernelRule> kernels;
   /// The part of the device's memory that is kept free, or for something else.
   Rational reserve;
+  std::optional<AllocatorRules> allocator;
 
   /// `megatron_2 with launch = 5us`; `ideal` without a name.
   std::string describe() const;

@@ -81,6 +81,8 @@ struct MemoryMoment : MemoryPeak {
 /// One pipeline stage: the peak of its device, and that of its host, which is at a moment of its own.
 struct StageMemory : MemoryPeak {
   unsigned stage = 0;
+  /// Of the rank that holds most, on the axes that make a difference.
+  SizeBinding coordinates;
   /// Nothing if nothing is kept there.
   std::optional<MemoryPeak> host;
   /// Of the device, in the order in which kinds of units run; only where they were asked for.
@@ -92,10 +94,20 @@ struct StageMemory : MemoryPeak {
   std::vector<ByteCount> savedPerMicrobatch;
 };
 
+/// What the runtime's allocator makes of the stage that holds most.
+struct AllocatorUse {
+  unsigned stage = 0;
+  ByteCount allocated = 0; ///< Bytes at most, with what is lost by rounding.
+  ByteCount reserved = 0;  ///< Bytes of all segments at most.
+  int64_t stalls = 0;      ///< How often unused segments are given back, since the device has no more memory.
+  bool fits = true;        ///< Into the capacity, if that is known.
+};
+
 struct MemoryReport {
   const Program *program = nullptr;
   std::vector<SavedBytes> saved;
   std::vector<StageMemory> stages;
+  std::optional<AllocatorUse> allocator; ///< If the runtime has one and somebody asks.
 };
 
 /// Simulates each template once and sums over the units of each stage: O(iterations of templates + units). After

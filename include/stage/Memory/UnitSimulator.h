@@ -153,6 +153,15 @@ public:
 
   unsigned getFirstNode(unsigned unit) const { return unit ? ends[unit - 1] : 0; }
   unsigned getNumNodes() const { return nodes.size(); }
+  /// Null for messages.
+  const Op *getOp(unsigned node) const { return nodes[node].op; }
+  /// -1 outside of repeats.
+  int getIterationOf(unsigned node) const { return nodes[node].iteration; }
+  unsigned getNumTensors() const { return tensors.size(); }
+  /// It arrives in a message for its unit.
+  bool isReceived(const UnitTensor &tensor) const {
+    return !tensor.isInput && !tensor.isHandedIn && nodes[tensor.first].isRecv;
+  }
   const UnitTensor &getTensor(unsigned number) const { return tensors[number]; }
   /// Of a value that arrives in several messages each is a tensor: which one this is, counted from 0.
   unsigned getPart(unsigned tensor) const { return parts.lookup(tensor); }

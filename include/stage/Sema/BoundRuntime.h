@@ -10,7 +10,7 @@
 //   fused with tax.collective = 0.2     launch 8,000,000 ps, tax.collective 1/5, all other taxes 0, both speeds 1
 //
 // All values have been checked: a launch takes 0 to 1 s, taxes are 0 to 1, speeds are above 0 and at most 2, a tile has
-// 1 to 1024 rows.
+// 1 to 1024 rows, sizes of an allocator are 1 byte to 1 TiB and in order.
 //
 // Limits: nothing is priced here. stage/Machine/Runtime.h says what the values mean.
 //
@@ -48,6 +48,11 @@ struct BoundKernels {
   StringRef overwritten, backwardOverwritten, dropped, heldUntil, placed;
 };
 
+/// How software takes memory of the device (stage/Machine/Runtime.h), in bytes; 0: not said. All are said, or none.
+struct BoundAllocator {
+  int64_t round = 0, small = 0, smallSegment = 0, large = 0, largeSegment = 0, segmentRound = 0, unsplit = 0;
+};
+
 struct BoundRuntime {
   std::string name;
   std::vector<std::string> libraryNames; ///< Of it and what it extends, as far as the library declares these.
@@ -56,9 +61,10 @@ struct BoundRuntime {
   int64_t launch = 0;                    ///< Picoseconds of a kernel.
   Rational taxOfCollectives, taxOfSends, taxOfCopies, taxOfCommunication;
   Rational attentionKernel = {1, 1}, kernelSpeed = {1, 1};
-  Rational exchangeEfficiency;       ///< 0: not said.
-  int64_t attentionTile = 0;         ///< Rows; 0: not said.
-  Rational reserve;                  ///< Of the memory's capacity.
+  Rational exchangeEfficiency; ///< 0: not said.
+  int64_t attentionTile = 0;   ///< Rows; 0: not said.
+  Rational reserve;            ///< Of the memory's capacity.
+  BoundAllocator allocator;
   std::vector<BoundKernels> kernels; ///< The last base first: of several for one op the last one counts.
 
   /// `megatron_2 with launch = 5us`.

@@ -49,6 +49,7 @@ struct TimedRun {
   const Op *op = nullptr;                      ///< Null: a message of a stage or part.
   TimeAccount account = TimeAccount::Products; ///< Of compute on the device.
   unsigned unit = 0;                           ///< In ClassTasks::getUnits.
+  unsigned node = 0;                           ///< Of the unit.
   Ticks begin = 0, end = 0;
   Surcharge more; ///< The part of its duration that is no price.
 

@@ -1,0 +1,282 @@
+//===- MemoryPicture.cpp - memory over a step, as SVG ---------------------===//
+//
+// Each column of pixels shows the node that holds most in its time, and what that node holds by class, so that no peak
+// is lost however narrow it is. Columns with the same bytes are one piece of a path.
+//
+//===----------------------------------------------------------------------===//
+#include "LaneBoxes.h"
+#include "MemoryCurve.h"
+#include "stage/Machine/TimeText.h"
+#include "stage/Support/Escape.h"
+#include "stage/Support/Table.h"
+
+using namespace stage;
+
+namespace {
+constexpr int64_t titleSize = 14, textSize = 12, smallSize = 10, lineHeight = 18;
+
+/// From the bottom to the top: what stays, then what changes.
+struct Layer {
+  MemoryClass kind;
+  const char *fill, *text;
+};
+constexpr Layer layers[numMemoryClasses] = {
+    {MemoryClass::Parameters, "#4a6fa5", "parameters"},
+    {MemoryClass::Gradients, "#dd8a3e", "gradients"},
+    {MemoryClass::Optimizer, "#7d9f5b", "states of the optimizer"},
+    {MemoryClass::ModelBuffers, "#5da8a6", "buffers of the model"},
+    {MemoryClass::Residents, "#8d8d8d", "residents of the runtime"},
+    {MemoryClass::Caches, "#9c7a54", "caches"},
+    {MemoryClass::Activations, "#e0c23f", "activations kept for backward"},
+    {MemoryClass::Buffers, "#8f6fb0", "buffers of communication"},
+    {MemoryClass::Temporaries, "#c9564f", "temporaries"},
+};
+
+class Columns : public MemoryCurve {
+public:
+  Columns(const MemoryTimeline &timeline, const StageMemory &stage, const TimeScale &scale)
+      : MemoryCurve(timeline, stage), scale(scale), uses(scale.width), totals(scale.width, -1) {}
+
+  std::string name;
+  ByteCount peak = 0;
+  int64_t peakColumn = 0;
+  std::string peakName;
+  void print(llvm::raw_ostream &os, int64_t left, int64_t top, int64_t height, ByteCount most) const;
+
+private:
+  int64_t getColumn(Ticks time) const {
+    Ticks inside = std::clamp(time, scale.from, scale.to);
+    return std::min(scale.at(inside) / TimeScale::perPixel, scale.width - 1);
+  }
+  void take(int64_t column, const MemoryUse &use, ByteCount total) {
+    if (total <= totals[column])
+      return;
+    totals[column] = total;
+    uses[column] = use;
+  }
+  void finish(Ticks end, const MemoryUse &use) override {
+    for (int64_t column = getColumn(end); column < scale.width && end < scale.to; ++column)
+      take(column, use, use.getTotal());
+  }
+  void show(const Moment &moment) override {
+    if (!isInWindow(last, std::max(moment.end, last + 1)) && !isInWindow(moment.begin, moment.end + 1))
+      return void(last = moment.end);
+    ByteCount total = moment.use.getTotal(), rest = moment.rest.getTotal();
+    int64_t first = getColumn(moment.begin);
+    for (int64_t column = getColumn(last); column < first && last < moment.begin; ++column)
+      take(column, moment.rest, rest);
+    last = moment.end;
+    if (!isInWindow(moment.begin, moment.end + 1))
+      return;
+    for (int64_t column = first, end = getColumn(std::max(moment.begin, moment.end - 1)); column <= end; ++column)
+      take(column, moment.use, total);
+    if (total <= peak)
+      return;
+    peak = total;
+    peakColumn = first;
+    peakName = getUnitName(moment.place.unit) + ": " + describeNode(moment.place);
+    if (moment.place.iteration >= 0)
+      peakName += ", iteration " + std::to_string(moment.place.iteration);
+  }
+
+  TimeScale scale;
+  std::vector<MemoryUse> uses; ///< By column.
+  std::vector<ByteCount> totals;
+  Ticks last = 0;
+};
+
+class Painter {
+public:
+  Painter(const MemoryTimeline &timeline, int64_t width) : timeline(timeline), width(width) {}
+  void collect(DiagnosticEngine &diags);
+  void print(llvm::raw_ostream &os) const;
+
+private:
+  static constexpr size_t maxRows = 64;
+  std::vector<std::string> describe() const;
+  int64_t printLegend(llvm::raw_ostream &os, int64_t top) const;
+  void printByteAxis(llvm::raw_ostream &os, int64_t top) const;
+  const Columns &getWorst() const {
+    return *std::max_element(rows.begin(), rows.end(),
+                             [](const Columns &a, const Columns &b) { return a.peak < b.peak; });
+  }
+
+  const MemoryTimeline &timeline;
+  int64_t width, left = 0, height = 0;
+  static constexpr int64_t right = 96;
+  TimeScale scale = {0, 1, 1};
+  ByteCount most = 1;       ///< At the top of a row.
+  bool hasCapacity = false; ///< That is drawn.
+  std::deque<Columns> rows;
+};
+} // namespace
+
+/// Of a height, in tenths of a pixel.
+static int64_t scaleBytes(ByteCount bytes, int64_t height, ByteCount most) {
+  return int64_t((bytes * height * 20 + most) / (most * 2));
+}
+
+static std::string printTenths(int64_t tenths) { return toPixels(tenths * 100); }
+
+void Columns::print(llvm::raw_ostream &os, int64_t left, int64_t top, int64_t height, ByteCount most) const {
+  std::vector<ByteCount> floors(uses.size(), 0);
+  int64_t bottom = (top + height) * 10;
+  for (const Layer &layer : layers) {
+    if (llvm::all_of(uses, [&](const MemoryUse &use) { return use[layer.kind] == 0; }))
+      continue;
+    std::vector<int64_t> low, high;
+    for (auto [use, floor] : llvm::zip(uses, floors)) {
+      low.push_back(bottom - scaleBytes(floor, height, most));
+      floor += use[layer.kind];
+      high.push_back(bottom - scaleBytes(floor, height, most));
+    }
+    os << "<path fill=\"" << layer.fill << "\" d=\"M" << left << ' ' << printTenths(low.front());
+    auto line = [&](size_t column, const std::vector<int64_t> &edge, size_t before) {
+      if (column == before || edge[column] != edge[before])
+        os << "V" << printTenths(edge[column]);
+    };
+    size_t count = uses.size();
+    for (size_t column = 0; column < count; ++column) {
+      line(column, high, column ? column - 1 : 0);
+      if (column + 1 == count || high[column + 1] != high[column])
+        os << "H" << left + int64_t(column) + 1;
+    }
+    for (size_t column = count; column-- > 0;) {
+      line(column, low, column + 1 == count ? column : column + 1);
+      if (column == 0 || low[column - 1] != low[column])
+        os << "H" << left + int64_t(column);
+    }
+    os << "z\"/>\n";
+  }
+  int64_t y = bottom - scaleBytes(peak, height, most);
+  os << "<circle cx=\"" << left + peakColumn << "\" cy=\"" << printTenths(y)
+     << "\" r=\"3\" fill=\"none\" stroke=\"#000\"><title>" << escapeXml(peakName + ": " + formatBytes(peak))
+     << "</title></circle>\n";
+}
+
+void Painter::collect(DiagnosticEngine &diags) {
+  const std::vector<StageMemory> &stages = timeline.report->stages;
+  for (const StageMemory &stage : stages)
+    most = std::max(most, stage.peak.getTotal());
+  // A capacity far above all peaks would press them to the ground.
+  hasCapacity = timeline.capacity && most * 2 >= timeline.capacity;
+  if (hasCapacity)
+    most = std::max(most, ByteCount(timeline.capacity));
+  most += most / 20;
+  left = 16 + estimateWidth("stage 100  ", textSize) + estimateWidth("100 GiB", smallSize);
+  scale = {timeline.window.from, timeline.window.to, width - left - right};
+  for (size_t number = 0; number < stages.size(); ++number) {
+    if (stages.size() > maxRows && number >= maxRows / 2 && stages.size() - number > maxRows / 2)
+      continue;
+    Columns &row = rows.emplace_back(timeline, stages[number], scale);
+    row.name = "stage " + std::to_string(stages[number].stage);
+    row.walk(diags);
+  }
+  height = rows.size() <= 2 ? 220 : rows.size() <= 4 ? 130 : rows.size() <= 8 ? 80 : rows.size() <= 16 ? 52 : 32;
+}
+
+std::vector<std::string> Painter::describe() const {
+  std::vector<std::string> lines = {"job " + timeline.job + ": memory of a rank over a step"};
+  if (timeline.step)
+    lines.front() += " of " + formatTime(timeline.step->getStep()) + " on " + timeline.step->getMachine() +
+                     ", runtime " + timeline.step->getRuntime();
+  const Columns &worst = getWorst();
+  lines.push_back("most: " + formatBytes(worst.peak) + " on " + worst.name + ", at " + worst.peakName);
+  if (!timeline.step)
+    lines.push_back("without a machine each op takes as long as any other");
+  else if (timeline.window.from > 0 || timeline.window.to < timeline.step->getStep())
+    lines.push_back("drawn is the time from " + formatTime(timeline.window.from) + " to " +
+                    formatTime(timeline.window.to) + ", and the peak is that of this time");
+  if (rows.size() < timeline.report->stages.size())
+    lines.push_back("drawn are the first and the last " + std::to_string(rows.size() / 2) + " of " +
+                    formatCount(timeline.report->stages.size()) + " stages");
+  return lines;
+}
+
+/// Returns where it ends.
+int64_t Painter::printLegend(llvm::raw_ostream &os, int64_t top) const {
+  constexpr int64_t boxSize = 12;
+  int64_t x = 8, y = top;
+  for (const Layer &layer : llvm::reverse(layers)) {
+    if (llvm::all_of(timeline.report->stages, [&](const StageMemory &stage) {
+          return stage.peak[layer.kind] == 0 &&
+                 llvm::all_of(stage.moments, [&](auto &moment) { return moment.peak[layer.kind] == 0; });
+        }))
+      continue;
+    int64_t size = boxSize + 18 + estimateWidth(layer.text, textSize);
+    if (x > 8 && x + size > width) {
+      x = 8;
+      y += lineHeight;
+    }
+    os << "<rect x=\"" << x << "\" y=\"" << y << "\" width=\"" << boxSize << "\" height=\"" << boxSize << "\" fill=\""
+       << layer.fill << "\"/><text x=\"" << x + boxSize + 4 << "\" y=\"" << y + 10 << "\">" << layer.text
+       << "</text>\n";
+    x += size;
+  }
+  return y + lineHeight;
+}
+
+/// Lines at round numbers of bytes, 24 pixels apart or more, and the capacity.
+void Painter::printByteAxis(llvm::raw_ostream &os, int64_t top) const {
+  ByteCount distance = 1;
+  while (scaleBytes(distance, height, most) < 240)
+    distance *= 2;
+  int64_t bottom = (top + height) * 10;
+  for (ByteCount bytes = 0; bytes < most; bytes += distance) {
+    std::string y = printTenths(bottom - scaleBytes(bytes, height, most));
+    os << "<path stroke=\"#ddd\" d=\"M" << left << ' ' << y << 'h' << scale.width << "\"/>";
+    std::string text = bytes ? formatBytes(bytes) : "0";
+    if (size_t zeros = text.find(".00 "); zeros != std::string::npos)
+      text.erase(zeros, 3);
+    os << "<text text-anchor=\"end\" font-size=\"" << smallSize << "\" fill=\"#555\" x=\"" << left - 4 << "\" y=\""
+       << printTenths(bottom - scaleBytes(bytes, height, most) + smallSize * 3) << "\">" << text << "</text>\n";
+  }
+}
+
+void Painter::print(llvm::raw_ostream &os) const {
+  std::string legend, body;
+  llvm::raw_string_ostream legendOs(legend), bodyOs(body);
+  std::vector<std::string> lines = describe();
+  int64_t y = printLegend(legendOs, 26 + lineHeight * int64_t(lines.size() - 1)) + 10;
+  constexpr int64_t gap = 12;
+  int64_t top = y;
+  for (const Columns &row : rows) {
+    printByteAxis(bodyOs, y);
+    row.print(bodyOs, left, y, height, most);
+    if (hasCapacity) {
+      std::string at = printTenths((y + height) * 10 - scaleBytes(timeline.capacity, height, most));
+      bodyOs << "<path stroke=\"#a00\" stroke-dasharray=\"6 4\" d=\"M" << left << ' ' << at << 'h' << scale.width
+             << "\"/>\n";
+      if (&row == &rows.front())
+        bodyOs << "<text font-size=\"" << smallSize << "\" fill=\"#a00\" x=\"" << left + scale.width + 4 << "\" y=\""
+               << at << "\">capacity</text>\n";
+    }
+    bodyOs << "<text x=\"8\" y=\"" << y + height / 2 + 4 << "\">" << row.name << "</text><text x=\""
+           << left + scale.width + 6 << "\" y=\"" << y + height / 2 + 4 << "\">" << formatBytes(row.peak)
+           << "</text>\n";
+    y += height + gap;
+  }
+  int64_t bottom = y - gap, end = bottom + 28;
+  os << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << end << "\" viewBox=\"0 0 "
+     << width << ' ' << end << "\" font-family=\"sans-serif\" font-size=\"" << textSize << "\">\n"
+     << "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+  for (size_t line = 0; line < lines.size(); ++line)
+    os << "<text x=\"8\" y=\"" << 20 + lineHeight * int64_t(line) << "\""
+       << (line ? "" : " font-size=\"" + std::to_string(titleSize) + "\" font-weight=\"bold\"") << '>'
+       << escapeXml(lines[line]) << "</text>\n";
+  os << legendOs.str() << "<text font-size=\"" << smallSize << "\" fill=\"#555\" x=\"" << left + scale.width + 6
+     << "\" y=\"" << top - 4 << "\">peak</text>\n"
+     << bodyOs.str();
+  if (timeline.step)
+    printTimeAxis(os, scale, left, bottom, bottom, /*isGrid=*/false);
+  else
+    os << "<text fill=\"#555\" x=\"" << left << "\" y=\"" << bottom + 18
+       << "\">ops in the order of the program</text>\n";
+  os << "</svg>\n";
+}
+
+void stage::printSvg(llvm::raw_ostream &os, const MemoryTimeline &timeline, int64_t width, DiagnosticEngine &diags) {
+  Painter painter(timeline, width);
+  painter.collect(diags);
+  painter.print(os);
+}
