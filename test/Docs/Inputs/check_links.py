@@ -1,4 +1,4 @@
-"""Checks the pages of a folder: links and pictures lead to files, anchors to headings, and the index names every page.
+"""Checks the pages of a folder: links and pictures lead to files, anchors to headings or terms, and the index names every page.
 
     check_links.py FOLDER
 
@@ -16,9 +16,10 @@ links, problems = 0, []
 
 
 def anchors(page):
-    """As GitHub makes them: lower case, without punctuation, spaces as hyphens."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """As GitHub makes them: lower case, without punctuation, spaces as hyphens; and those that a page gives to a term."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return set(re.findall(r'<a id="([^"]+)"></a>', text)) | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 for page in pages:
