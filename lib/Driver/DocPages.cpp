@@ -2,7 +2,8 @@
 //
 // `stagec doc --all --markdown=docs/library` writes a page for each module of the library, and README.md with a line
 // for each, by task as well. A page has each declaration with its signature, its comment, a table of its parameters,
-// tables of the flags by which launchers say them, and an example. A test compares docs/library with what this writes.
+// tables of the flags by which launchers say them, and an example. `Cookbook: zero.` in a comment becomes a link to
+// that page of the cookbook. A test compares docs/library with what this writes.
 //
 //===----------------------------------------------------------------------===//
 #include "DocPages.h"
@@ -19,9 +20,24 @@ using llvm::StringRef;
 
 std::string stage::driver::getPageName(StringRef module) { return StringRef(module).drop_front(4).str() + ".md"; }
 
+/// `Cookbook: zero, offload.` in a comment names pages of the cookbook; on pages these names are links.
+static std::string linkTasks(StringRef text) {
+  constexpr StringRef mark = "Cookbook: ";
+  auto [before, rest] = text.split(mark);
+  if (before.size() == text.size())
+    return text.str();
+  auto [names, after] = rest.split('.');
+  llvm::SmallVector<StringRef, 4> tasks;
+  names.split(tasks, ", ");
+  std::string links;
+  for (StringRef task : tasks)
+    links += (links.empty() ? "[" : ", [") + task.str() + "](../cookbook/" + task.str() + ".md)";
+  return before.str() + mark.str() + links + "." + linkTasks(after);
+}
+
 std::string stage::driver::makeCell(const std::string &text) {
   std::string cell;
-  for (char c : text)
+  for (char c : linkTasks(text))
     cell += c == '|' ? "\\|" : std::string(1, c);
   return cell;
 }
@@ -82,7 +98,7 @@ static void printEntry(llvm::raw_ostream &os, const DocEntry &entry, llvm::Array
   const ast::Decl &decl = *entry.decl;
   os << "\n## " << decl.name.name << "\n\n`" << getKeyword(decl) << ' ' << getSignature(decl) << "`\n";
   if (!decl.doc.empty())
-    os << '\n' << llvm::join(decl.doc, "\n") << '\n';
+    os << '\n' << linkTasks(llvm::join(decl.doc, "\n")) << '\n';
   printParams(os, ast::getParams(decl));
   if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl))
     printFlags(os, *launcher);

@@ -1,4 +1,4 @@
-"""Checks the pages of a folder: links and pictures lead to files, anchors to headings, and the index names every page.
+"""Checks the pages of a folder: links and pictures lead to files, anchors to headings or terms, and the index names every page.
 
     check_links.py FOLDER
 
@@ -16,9 +16,10 @@ links, problems = 0, []
 
 
 def anchors(page):
-    """As GitHub makes them: lower case, without punctuation, spaces as hyphens."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """As GitHub makes them: lower case, without punctuation, spaces as hyphens; and those that a page gives to a term."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return set(re.findall(r'<a id="([^"]+)"></a>', text)) | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 for page in pages:
@@ -26,7 +27,9 @@ for page in pages:
     for block in re.findall(r"^```console *([^\n]*)\n(.*?)^```$", text, re.M | re.S):
         if "exit=" not in block[0] and re.search(r"^\S*:\d+:\d+: error: ", block[1].replace("wrong.stg", " "), re.M):
             problems.append(f"{page.name} shows an error")
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S)
+    text = re.sub(r"^>.*$", "", text, flags=re.M)
+    text = re.sub(r"`[^`]*`", "", text)
     for target in re.findall(r"\]\(([^)]+)\)", text):
         if "://" in target:
             continue
@@ -38,7 +41,7 @@ for page in pages:
         elif anchor and file.suffix == ".md" and anchor not in anchors(file):
             problems.append(f"{page.name}: {target} has no such heading")
 index = (folder / "README.md").read_text()
-problems += [f"README.md lacks {page.name}" for page in pages if page.name != "README.md" and f"]({page.name})" not in index]
+problems += [f"README.md lacks {page.name}" for page in pages if page.name != "README.md" and not re.search(rf"\]\({page.name}[)#]", index)]
 for problem in problems:
     print(problem)
 print(f"{links} links of {len(pages)} pages, {len(problems)} problems")
