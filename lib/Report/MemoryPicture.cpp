@@ -116,7 +116,7 @@ static int64_t scaleBytes(ByteCount bytes, int64_t height, ByteCount most) {
   return int64_t((bytes * height * 20 + most) / (most * 2));
 }
 
-static std::string printTenths(int64_t tenths) { return toPixels(tenths * 100); }
+static std::string printTenths(int64_t tenths) { return (tenths < 0 ? "-" : "") + toPixels(std::abs(tenths) * 100); }
 
 void Columns::print(llvm::raw_ostream &os, int64_t left, int64_t top, int64_t height, ByteCount most) const {
   std::vector<ByteCount> floors(uses.size(), 0);
@@ -131,20 +131,25 @@ void Columns::print(llvm::raw_ostream &os, int64_t left, int64_t top, int64_t he
       high.push_back(bottom - scaleBytes(floor, height, most));
     }
     os << "<path fill=\"" << layer.fill << "\" d=\"M" << left << ' ' << printTenths(low.front());
-    auto line = [&](size_t column, const std::vector<int64_t> &edge, size_t before) {
-      if (column == before || edge[column] != edge[before])
-        os << "V" << printTenths(edge[column]);
+    // Relative, which is shorter.
+    int64_t y = low.front(), run = 0;
+    auto go = [&](int64_t to) {
+      if (to == y)
+        return;
+      if (run)
+        os << 'h' << run;
+      os << 'v' << printTenths(to - y);
+      y = to;
+      run = 0;
     };
-    size_t count = uses.size();
-    for (size_t column = 0; column < count; ++column) {
-      line(column, high, column ? column - 1 : 0);
-      if (column + 1 == count || high[column + 1] != high[column])
-        os << "H" << left + int64_t(column) + 1;
+    for (int64_t edge : high) {
+      go(edge);
+      ++run;
     }
-    for (size_t column = count; column-- > 0;) {
-      line(column, low, column + 1 == count ? column : column + 1);
-      if (column == 0 || low[column - 1] != low[column])
-        os << "H" << left + int64_t(column);
+    os << 'h' << std::exchange(run, 0);
+    for (int64_t edge : llvm::reverse(low)) {
+      go(edge);
+      --run;
     }
     os << "z\"/>\n";
   }
