@@ -321,8 +321,62 @@ std::vector<unsigned> BoundSchedule::getPlacement() const {
   return placement;
 }
 
+const KeptSchedules::Run &KeptSchedules::keep(llvm::StringRef key, Run run) {
+  constexpr size_t maxUnits = 1'000'000;
+  size_t more = 0;
+  for (const std::vector<Unit> &units : run.schedule.units)
+    more += units.size();
+  if (numUnits + more > maxUnits) {
+    runs.clear();
+    numUnits = 0;
+  }
+  numUnits += more;
+  return runs.try_emplace(key, std::move(run)).first->second;
+}
+
+/// What decides a run. False if an argument is no plain value.
+static bool describeRun(const ast::ScheduleDecl &schedule, int64_t stages, int64_t microbatches,
+                        ArrayRef<NamedValue> args, const SizeContext &sizes, std::string &key) {
+  llvm::raw_string_ostream text(key);
+  text << &schedule << ' ' << &sizes << ' ' << stages << ' ' << microbatches;
+  for (const NamedValue &arg : args) {
+    std::optional<int64_t> number = arg.value.getInteger();
+    if (!number && !arg.value.isBool())
+      return false;
+    text << ' ' << arg.name.name << '=' << (number ? std::to_string(*number) : arg.value.getBool() ? "true" : "false");
+  }
+  return true;
+}
+
+static void repeat(const Obligations &noted, Obligations &obligations) {
+  for (const Obligations::Obligation &owed : noted.all())
+    obligations.add(owed.kind, owed.left, owed.right, owed.loc, owed.reason);
+  for (const Obligations::Obligation &decision : noted.getDecisions())
+    obligations.noteDecision(decision.left, decision.loc, decision.reason);
+  for (auto [place, alternatives] : noted.getChoices())
+    for (unsigned alternative = 0; alternative < 64; ++alternative)
+      if (alternatives >> alternative & 1)
+        obligations.noteChoice(SMLoc::getFromPointer(place), alternative);
+}
+
 std::optional<BoundSchedule> stage::sema::runSchedule(Evaluator &evaluator, const ast::ScheduleDecl &schedule,
                                                       int64_t stages, int64_t microbatches, ArrayRef<NamedValue> args,
                                                       SMRange usedAt) {
-  return ScheduleRunner(evaluator, schedule, stages, microbatches, usedAt).run(args);
+  std::string key;
+  if (!describeRun(schedule, stages, microbatches, args, evaluator.getSizes(), key))
+    return ScheduleRunner(evaluator, schedule, stages, microbatches, usedAt).run(args);
+  KeptSchedules &known = evaluator.getProgram().getSchedules();
+  const KeptSchedules::Run *run = known.find(key);
+  if (!run) {
+    KeptSchedules::Run made;
+    Evaluator own(evaluator.getProgram(), evaluator.getSizes(), evaluator.getBinding(), made.obligations,
+                  evaluator.getDiags());
+    auto bound = ScheduleRunner(own, schedule, stages, microbatches, usedAt).run(args);
+    if (!bound)
+      return std::nullopt;
+    made.schedule = std::move(*bound);
+    run = &known.keep(key, std::move(made));
+  }
+  repeat(run->obligations, evaluator.getObligations());
+  return run->schedule;
 }

@@ -48,6 +48,8 @@ struct Candidate {
   SMLoc loc;
 };
 
+class KeptSchedules;
+
 class Program {
 public:
   Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options);
@@ -87,6 +89,8 @@ public:
   llvm::StringMap<const ast::Expr *> &getDefines() { return defines; }
   /// Tables of machines that were read before without a fault, by form and file: plan after plan has the same.
   llvm::StringMap<std::shared_ptr<const Grid>> &getTables() const { return tables; }
+  /// Schedules that were run before without a fault: plan after plan has the same (stage/Sema/Schedules.h).
+  KeptSchedules &getSchedules() const { return *schedules; }
 
   ast::ASTContext &getContext() const { return context; }
   DiagnosticEngine &getDiags() const { return diags; }
@@ -123,6 +127,7 @@ private:
   llvm::DenseMap<const ast::Decl *, const ast::File *> fileOf;
   llvm::StringMap<const ast::Expr *> defines;
   mutable llvm::StringMap<std::shared_ptr<const Grid>> tables;
+  std::unique_ptr<KeptSchedules> schedules;
   llvm::StringSet<> legalWords;
 };
 
