@@ -56,6 +56,8 @@ bool runProof(const DriverOptions &options);
 bool runPoolProof(const DriverOptions &options);
 /// `stagec doc`: prints what declarations say of themselves. False after errors.
 bool runDoc(const DocCommand &command, DiagnosticEngine &diags);
+/// `stagec --explain`: prints the section of the manual about a code. False after errors.
+bool runExplain(const ExplainCommand &command, DiagnosticEngine &diags);
 /// `stagec import`: writes the program of a published configuration. False after errors.
 bool runImport(const ImportCommand &command, DiagnosticEngine &diags);
 /// The job, which is bound and elaborated, and the one that has prefilled its caches, on ranks of their own, as far as

@@ -238,6 +238,7 @@ int stage::driver::stagecMain(int argc, char **argv) {
   bool good = options->import           ? runImport(*options->import, diags)
               : options->doc            ? runDoc(*options->doc, diags)
               : options->search         ? runPlan(*options->search)
+              : options->explain        ? runExplain(*options->explain, diags)
               : options->serve          ? runServe(*options->serve, diags)
               : options->prove          ? runProof(*options)
               : options->fits           ? runSearch(*options)

@@ -7,6 +7,7 @@
 #include "stage/Support/Installation.h"
 #include "stage/Support/Ranges.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace stage;
 using namespace stage::driver;
@@ -56,6 +57,10 @@ cl::opt<std::string> from("from",
                           cl::value_desc("20ms"), cl::cat(category));
 cl::opt<std::string> to("to", cl::desc("Draw --emit=timeline up to this time (default: the end of the step)"),
                         cl::value_desc("25ms"), cl::cat(category));
+cl::opt<std::string> explain("explain",
+                             cl::desc("Print what a message means and what to write instead, by its code, as in "
+                                      "--explain=size-not-divisible"),
+                             cl::value_desc("code"), cl::cat(category));
 constexpr unsigned standardWidth = 1600, minWidth = 640, maxWidth = 4096;
 cl::opt<unsigned> width("width", cl::desc("How wide the picture of --emit=timeline is (default: 1600)"),
                         cl::init(standardWidth), cl::value_desc("pixels"), cl::cat(category));
@@ -394,7 +399,8 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                     "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
                     "  stagec import config.json        the program of a published configuration\n"
                     "  stagec doc megatron              what a strategy, model or operator of the library means\n"
-                    "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
+                    "  stagec serve requests.jsonl      what a server computes when, request by request\n"
+                    "  stagec --explain CODE            what a message means, by the code behind it\n"))
     return std::nullopt;
   DriverOptions options;
   unsigned errors = diags.getNumErrors();
@@ -420,6 +426,15 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   }
   if (isServeCommand()) {
     options.serve = readServeCommand(diags);
+    return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
+  }
+  if (explain.getNumOccurrences()) {
+    if (!input.empty())
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << input << "--explain compiles nothing: leave the file out";
+    llvm::SmallString<128> manual(getStdlibFolder(argv[0]));
+    llvm::sys::path::remove_filename(manual);
+    llvm::sys::path::append(manual, "Diagnostics.md");
+    options.explain = {explain, manual.str().str()};
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
   }
   if (input.empty())

@@ -45,6 +45,12 @@ struct DocCommand {
   FileCache cache; ///< Of syntax trees.
 };
 
+/// `stagec --explain size-not-divisible`.
+struct ExplainCommand {
+  std::string code;
+  std::string manual; ///< The file that describes codes.
+};
+
 /// `stagec serve requests.jsonl --iteration-time=12ms`.
 struct ServeCommand {
   std::string input;                ///< `-`: standard input.
@@ -86,11 +92,12 @@ struct TimelineOptions {
 
 /// What the user asks for: what is compiled, and what is printed of it, and where.
 struct DriverOptions {
-  std::optional<ImportCommand> import;  ///< If this is all.
-  std::optional<DocCommand> doc;        ///< The same.
-  std::optional<ServeCommand> serve;    ///< If this is all.
-  std::optional<PlanCommand> search;    ///< If this is all.
-  std::optional<ServeCommand> requests; ///< Of a job that serves them.
+  std::optional<ImportCommand> import;   ///< If this is all.
+  std::optional<DocCommand> doc;         ///< The same.
+  std::optional<ExplainCommand> explain; ///< The same.
+  std::optional<ServeCommand> serve;     ///< If this is all.
+  std::optional<PlanCommand> search;     ///< If this is all.
+  std::optional<ServeCommand> requests;  ///< Of a job that serves them.
   SessionOptions files;
   Plan plan;
   /// The plans of a comparison: these jobs of the file, or all, each under every combination of the values. `plan` is
