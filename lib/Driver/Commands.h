@@ -15,6 +15,8 @@ namespace stage::driver {
 
 /// Prints messages on standard error.
 DiagnosticConsumer *getMessagePrinter();
+/// `ok: 1 job, 64 ranks`, on standard error, where nothing else is printed of jobs that compile.
+void sayOk(const DriverOptions &options, unsigned numJobs, int64_t ranks);
 /// What a report says of traces.
 TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps);
 /// `--emit=schedule`: the units of all stages in time. False after errors.

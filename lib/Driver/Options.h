@@ -18,7 +18,7 @@ namespace stage::driver {
 struct ServedFile;
 
 enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Time, Prices, Timeline, Mesh, Dot, Chakra };
-enum class ReportKind { None, Text, Json, Csv };
+enum class ReportKind { None, Text, Full, Json, Csv };
 
 /// `-D tp=1,2,4`: a name and the values it is given in turn.
 struct Choice {
@@ -138,7 +138,7 @@ MachineRates replaceRates(MachineRates machine, DiagnosticEngine &diags);
 /// `limitsCache`: the largest cache is searched for (--fits).
 std::optional<ServeCommand> readRequests(bool limitsCache, DiagnosticEngine &diags);
 /// Hides options of others from the help of `stagec serve`; called before the command line is read.
-void prepareServeOptions();
+void prepareServeOptions(bool hides);
 /// `stagec serve` was given.
 bool isServeCommand();
 /// Its options. Faults are reported.
