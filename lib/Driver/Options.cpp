@@ -19,7 +19,8 @@ namespace {
 cl::OptionCategory compileCategory("Compile", "what is compiled:");
 cl::OptionCategory lookCategory("Look", "what a step costs, whether it is right, and pictures of it:");
 cl::OptionCategory passCategory("Passes", "for those who change the compiler:");
-cl::OptionCategory searchCategory("Search", "compare plans, or find the largest batch (see also 'stagec plan --help'):");
+cl::OptionCategory searchCategory("Search",
+                                  "compare plans, or find the largest batch (see also 'stagec plan --help'):");
 cl::OptionCategory traceCategory("Trace", "Chakra traces for simulators:");
 cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(compileCategory));
 cl::opt<std::string> output("o",
@@ -31,13 +32,13 @@ cl::opt<std::string> astraSim("astra-sim",
                               cl::desc("Write into <folder> what ASTRA-sim needs beside the traces of -o: network, "
                                        "system and memory of the job's machine, and a script that runs it"),
                               cl::value_desc("folder"), cl::cat(traceCategory));
-cl::opt<ReportKind>
-    report("report", cl::ValueOptional, cl::desc("Show what a step costs: time, memory, communication, FLOPs"),
-           cl::values(clEnumValN(ReportKind::Text, "", ""), clEnumValN(ReportKind::Text, "text", "one screen (default)"),
-                      clEnumValN(ReportKind::Full, "full", "all tables: each stage, phase and tensor"),
-                      clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers"),
-                      clEnumValN(ReportKind::Csv, "csv", "a table, one line per job, with exact numbers")),
-           cl::init(ReportKind::None), cl::cat(lookCategory));
+cl::opt<ReportKind> report(
+    "report", cl::ValueOptional, cl::desc("Show what a step costs: time, memory, communication, FLOPs"),
+    cl::values(clEnumValN(ReportKind::Text, "", ""), clEnumValN(ReportKind::Text, "text", "one screen (default)"),
+               clEnumValN(ReportKind::Full, "full", "all tables: each stage, phase and tensor"),
+               clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers"),
+               clEnumValN(ReportKind::Csv, "csv", "a table, one line per job, with exact numbers")),
+    cl::init(ReportKind::None), cl::cat(lookCategory));
 cl::opt<EmitKind> emit("emit", cl::desc("Print a picture or table of the job, or what it is in some phase, and stop"),
                        cl::values(clEnumValN(EmitKind::Ast, "ast", "the program after parsing"),
                                   clEnumValN(EmitKind::Job, "job", "the job with every name bound"),
@@ -53,10 +54,11 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print a picture or table of the job, or
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
                                   clEnumValN(EmitKind::Chakra, "chakra", "traces; the same as -o alone")),
                        cl::init(EmitKind::None), cl::cat(lookCategory));
-cl::opt<std::string> scheduleTimes("schedule-times",
-                                   cl::desc("How long units take in --emit=schedule: 'flops', or numbers for letters, as "
-                                            "in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
-                                   cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(lookCategory));
+cl::opt<std::string>
+    scheduleTimes("schedule-times",
+                  cl::desc("How long units take in --emit=schedule: 'flops', or numbers for letters, as "
+                           "in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
+                  cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(lookCategory));
 cl::opt<std::string> from("from",
                           cl::desc("Draw --emit=timeline from this time of the step on (default: 0s); in a short "
                                    "window each op is a box with its name"),
@@ -82,11 +84,13 @@ cl::list<std::string> includes("I", cl::Prefix, cl::desc("Look for imports in <f
 cl::opt<std::string> stdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
                             cl::value_desc("folder"), cl::cat(compileCategory));
 cl::opt<bool> force("force", cl::desc("Replace a folder of traces, or the file of a picture"), cl::cat(traceCategory));
-cl::opt<std::string> load("load", cl::desc("Load of the experts of each layer, for the model's parameter 'loads' (JSON)"),
+cl::opt<std::string> load("load",
+                          cl::desc("Load of the experts of each layer, for the model's parameter 'loads' (JSON)"),
                           cl::value_desc("file.json"), cl::cat(compileCategory));
 cl::opt<std::string> ranks("ranks", cl::desc("Write the traces of these ranks only, as in 0,8-15"),
                            cl::value_desc("list"), cl::cat(traceCategory));
-cl::opt<unsigned> jobs("j", cl::Prefix, cl::desc("Number of threads that write traces or compile plans (default: one per core)"),
+cl::opt<unsigned> jobs("j", cl::Prefix,
+                       cl::desc("Number of threads that write traces or compile plans (default: one per core)"),
                        cl::init(0), cl::value_desc("n"), cl::cat(compileCategory));
 enum class Names { All, None };
 cl::opt<Names> names("names", cl::desc("Names of nodes in traces"), cl::init(Names::All),
@@ -389,7 +393,7 @@ static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
 }
 
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
-  const cl::OptionCategory *ofJobs[] = {&compileCategory, &lookCategory,  &passCategory,        &searchCategory,
+  const cl::OptionCategory *ofJobs[] = {&compileCategory, &lookCategory,         &passCategory,        &searchCategory,
                                         &traceCategory,   &getServingCategory(), &getMachineCategory()};
   cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);

@@ -74,8 +74,10 @@ cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), c
                        cl::sub(*cl::TopLevelSubCommand));
 Text prefillReplicas("prefill-replicas",
                      "Servers that compute prompts for the others, and send them their caches (default: none)", "n");
-Text sendTime("send-time", "Transfer time of a cache, without that of its tokens, as in 2ms (default: 0s)", "time", "0s");
-Text sendTokenTime("send-token-time", "Transfer time per token of the cache that is sent, as in 3us (default: 0s)", "time", "0s");
+Text sendTime("send-time", "Transfer time of a cache, without that of its tokens, as in 2ms (default: 0s)", "time",
+              "0s");
+Text sendTokenTime("send-token-time", "Transfer time per token of the cache that is sent, as in 3us (default: 0s)",
+                   "time", "0s");
 Text stages("stages",
             "Stages of a pipeline, each of which works on an iteration of its own (default: 1, or those of the job)",
             "n");

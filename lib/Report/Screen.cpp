@@ -155,7 +155,8 @@ private:
     if (__int128 duplicated = report.duplicatedFlops.getTotal())
       add("duplicated", shortenFlops(double(duplicated)) + " that ranks compute although others do, too");
     if (report.droppedChoices)
-      add("dropped", shortenCount(double(report.droppedChoices)) + " choices of tokens, which find no slot of an expert");
+      add("dropped",
+          shortenCount(double(report.droppedChoices)) + " choices of tokens, which find no slot of an expert");
   }
 
   void addTime() {
@@ -172,8 +173,8 @@ private:
       parts[0] += " (" + shortenTime(step.range->first) + " to " + shortenTime(step.range->second) +
                   ", as nobody says what products reach)";
     if (step.accuracy.set)
-      parts.push_back("+-" + formatError(*step.accuracy.set) + " % by " +
-                      formatCount(step.accuracy.set->rows) + " measured steps");
+      parts.push_back("+-" + formatError(*step.accuracy.set) + " % by " + formatCount(step.accuracy.set->rows) +
+                      " measured steps");
     else if (!step.range)
       parts.push_back("with an unknown error");
     if (!step.accuracy.reasons.empty())
@@ -185,14 +186,14 @@ private:
       parts.push_back("MFU " + shortenShare(figures.mfu));
       if (report.flops.recompute)
         parts.push_back("HFU " + shortenShare(figures.hfu));
-      parts.back() += " of " + shortenFlops(1e15 / double(step.petaFlop) * double(ticksPerSecond)) + "/s (" +
-                      step.peakType + ")";
+      parts.back() +=
+          " of " + shortenFlops(1e15 / double(step.petaFlop) * double(ticksPerSecond)) + "/s (" + step.peakType + ")";
     }
     add("speed", parts);
     add("a rank's time", listAccounts(time));
     parts.clear();
     if (figures.joules)
-      parts.push_back(shortenDigits(*figures.joules / 1000) + " kJ");
+      parts.push_back(shortenJoules(*figures.joules));
     if (figures.dollars)
       parts.push_back(shortenDigits(*figures.dollars) + " USD");
     if (!parts.empty())
@@ -229,11 +230,9 @@ private:
   void addMemory() {
     lines.push_back("");
     const StageMemory &worst = report.getLargestStage();
-    const StageMemory &least =
-        *std::min_element(report.memory.stages.begin(), report.memory.stages.end(),
-                          [](const StageMemory &a, const StageMemory &b) {
-                            return a.peak.getTotal() < b.peak.getTotal();
-                          });
+    const StageMemory &least = *std::min_element(
+        report.memory.stages.begin(), report.memory.stages.end(),
+        [](const StageMemory &a, const StageMemory &b) { return a.peak.getTotal() < b.peak.getTotal(); });
     std::vector<std::string> parts = {shortenBytes(double(worst.peak.getTotal())) + " at the peak" +
                                       (hasStages() ? " of stage " + std::to_string(worst.stage) : " of a rank")};
     if (std::optional<bool> fits = fitsMemory(report))
@@ -275,9 +274,8 @@ private:
       return moved;
     };
     const StageReport &most =
-        *std::max_element(report.stages.begin(), report.stages.end(), [&](const StageReport &a, const StageReport &b) {
-          return sumMoved(a) < sumMoved(b);
-        });
+        *std::max_element(report.stages.begin(), report.stages.end(),
+                          [&](const StageReport &a, const StageReport &b) { return sumMoved(a) < sumMoved(b); });
     std::vector<Meaning> rows = collect(most);
     if (rows.empty())
       return add("communication", "none");
@@ -298,7 +296,8 @@ private:
     double wire = 0;
     for (const Meaning &row : llvm::makeArrayRef(rows).drop_front(shown))
       wire += row.wire;
-    lines.push_back("  and " + std::to_string(rows.size() - shown) + " kinds more, " + shortenBytes(wire) + " on the wire");
+    lines.push_back("  and " + std::to_string(rows.size() - shown) + " kinds more, " + shortenBytes(wire) +
+                    " on the wire");
   }
 
   std::vector<Meaning> collect(const StageReport &stage) const {
@@ -307,8 +306,7 @@ private:
       // Prefill and decode are limited by different things.
       std::string phase = report.phases.empty() ? "" : traffic.phaseName.str();
       std::string subject = getName(traffic.subject).str();
-      std::string axes =
-          traffic.toPart ? "to " + traffic.toPart->graph->name : llvm::join(traffic.axisNames, ", ");
+      std::string axes = traffic.toPart ? "to " + traffic.toPart->graph->name : llvm::join(traffic.axisNames, ", ");
       auto known = llvm::find_if(rows, [&](const Meaning &row) {
         return std::tie(row.subject, row.axes, row.phase, row.isSend) == std::tie(subject, axes, phase, traffic.isSend);
       });
@@ -350,16 +348,15 @@ private:
     auto digits = [](const std::string &text) { return Record::Digits{text}; };
     std::vector<Records> table;
     for (const Meaning &row : rows)
-      table.push_back(
-          {{"", "carries", row.subject},
-           {"", "axes", cut(row.axes, widthOfAxes)},
-           {"", report.phases.empty() ? "" : "phase", row.phase},
-           {"", "operations", join(row.operations, widthOfOperations)},
-           {"", "count", digits(shortenCount(row.count))},
-           {"", "input", digits(shortenBytes(row.bytes))},
-           {"", "on the wire", digits(shortenBytes(row.wire))},
-           {"", report.step ? "time" : "", digits(row.taken ? shortenTime(row.taken) : "-")},
-           {"", report.step ? "exposed" : "", digits(row.exposed ? shortenTime(row.exposed) : "-")}});
+      table.push_back({{"", "carries", row.subject},
+                       {"", "axes", cut(row.axes, widthOfAxes)},
+                       {"", report.phases.empty() ? "" : "phase", row.phase},
+                       {"", "operations", join(row.operations, widthOfOperations)},
+                       {"", "count", digits(shortenCount(row.count))},
+                       {"", "input", digits(shortenBytes(row.bytes))},
+                       {"", "on the wire", digits(shortenBytes(row.wire))},
+                       {"", report.step ? "time" : "", digits(row.taken ? shortenTime(row.taken) : "-")},
+                       {"", report.step ? "exposed" : "", digits(row.exposed ? shortenTime(row.exposed) : "-")}});
     return table;
   }
 
@@ -377,9 +374,10 @@ void stage::printScreen(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, con
     os << '\n';
   }
   os << "caches sent from " << sent.from << " to " << sent.to << ": " << shortenBytes(double(sent.bytes)) << " in "
-     << shortenCount(double(sent.messages)) << " messages, " << shortenBytes(double(sent.sequenceBytes) / double(sent.sequences))
-     << " of a sequence, " << (sent.isAtEnd ? "at the end of a unit\n" : "by layer\n");
+     << shortenCount(double(sent.messages)) << " messages, "
+     << shortenBytes(double(sent.sequenceBytes) / double(sent.sequences)) << " of a sequence, "
+     << (sent.isAtEnd ? "at the end of a unit\n" : "by layer\n");
   if (sent.traces)
-    os << "traces: " << shortenCount(double(sent.traces->files)) << " files, " << shortenBytes(double(sent.traces->bytes))
-       << '\n';
+    os << "traces: " << shortenCount(double(sent.traces->files)) << " files, "
+       << shortenBytes(double(sent.traces->bytes)) << '\n';
 }

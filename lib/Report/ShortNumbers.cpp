@@ -40,6 +40,10 @@ std::string stage::shortenFlops(double flops) {
   return shorten(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP"});
 }
 
+std::string stage::shortenJoules(double joules) {
+  return shorten(joules * 1000, 1000, {"mJ", "J", "kJ", "MJ", "GJ", "TJ"});
+}
+
 std::string stage::shortenTime(Ticks ticks) {
   constexpr double ticksPerNano = 1e3;
   double seconds = double(ticks) / double(ticksPerSecond);

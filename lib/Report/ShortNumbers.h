@@ -22,6 +22,7 @@ std::string shortenDigits(double number);
 std::string shortenCount(double count);
 std::string shortenBytes(double bytes);
 std::string shortenFlops(double flops);
+std::string shortenJoules(double joules);
 std::string shortenTime(Ticks ticks);
 /// `62.1 %` of a share of 1.
 std::string shortenShare(double share);
