@@ -180,8 +180,11 @@ private:
     if (!step.accuracy.reasons.empty())
       parts.push_back("not covered by them: " + joinCodes(step.accuracy.reasons));
     add("time", parts);
-    parts = {shortenCount(figures.tokensPerSecond) + (step.areSamples ? " samples/s" : " tokens/s"),
-             shortenCount(figures.tokensPerDevice) + " per device"};
+    parts.clear();
+    // A decode step reads positions that were there before it: tokens of the step would count these.
+    if (llvm::none_of(report.phases, [](const PhaseReport &phase) { return phase.kind == PhaseKind::Decode; }))
+      parts = {shortenCount(figures.tokensPerSecond) + (step.areSamples ? " samples/s" : " tokens/s"),
+               shortenCount(figures.tokensPerDevice) + " per device"};
     if (step.petaFlop) {
       parts.push_back("MFU " + shortenShare(figures.mfu));
       if (report.flops.recompute)
@@ -189,7 +192,8 @@ private:
       parts.back() +=
           " of " + shortenFlops(1e15 / double(step.petaFlop) * double(ticksPerSecond)) + "/s (" + step.peakType + ")";
     }
-    add("speed", parts);
+    if (!parts.empty())
+      add("speed", parts);
     add("a rank's time", listAccounts(time));
     parts.clear();
     if (figures.joules)
@@ -238,7 +242,9 @@ private:
     if (std::optional<bool> fits = fitsMemory(report))
       parts.push_back((*fits ? "fits into " : "does not fit into ") + shortenBytes(double(report.step->capacity)));
     if (worst.inFlight > 1)
-      parts.push_back(formatCount(worst.inFlight) + " microbatches in flight");
+      parts.push_back(formatCount(worst.inFlight) + (worst.savedPerMicrobatch.size() > 1
+                                                         ? " chunks of microbatches in flight"
+                                                         : " microbatches in flight"));
     if (least.peak.getTotal() != worst.peak.getTotal())
       parts.push_back("least " + shortenBytes(double(least.peak.getTotal())) + " (stage " +
                       std::to_string(least.stage) + ")");
