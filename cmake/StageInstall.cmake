@@ -13,6 +13,8 @@ get_filename_component(stdlib_link ${CMAKE_BINARY_DIR}/bin/${STAGE_STDLIB_FROM_B
 get_filename_component(stdlib_parent ${stdlib_link} DIRECTORY)
 file(MAKE_DIRECTORY ${stdlib_parent})
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/stdlib ${stdlib_link} SYMBOLIC)
+# What --explain prints of.
+file(CREATE_LINK ${CMAKE_SOURCE_DIR}/docs/Diagnostics.md ${stdlib_parent}/Diagnostics.md SYMBOLIC)
 
 # The compiler as a library (cmake/stagecConfig.cmake), with what lies below it. stage_library() exports each target.
 set(STAGE_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/stagec)
@@ -23,6 +25,7 @@ install(EXPORT stagecTargets NAMESPACE stagec:: DESTINATION ${STAGE_INSTALL_CMAK
 
 # OPTIONAL: a checkout may lack a folder while the project grows.
 install(DIRECTORY stdlib examples DESTINATION ${STAGE_INSTALL_DATADIR} OPTIONAL FILES_MATCHING PATTERN "*.stg" PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.csv" PATTERN "*.py" PATTERN "*.cpp" PATTERN "CMakeLists.txt")
+install(FILES docs/Diagnostics.md DESTINATION ${STAGE_INSTALL_DATADIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL FILES_MATCHING PATTERN "*.md" PATTERN "*.json")
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 # The licenses of what is linked statically demand that binaries come with these two.

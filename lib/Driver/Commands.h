@@ -15,6 +15,8 @@ namespace stage::driver {
 
 /// Prints messages on standard error.
 DiagnosticConsumer *getMessagePrinter();
+/// `ok: 1 job, 64 ranks`, on standard error, where nothing else is printed of jobs that compile.
+void sayOk(const DriverOptions &options, unsigned numJobs, int64_t ranks);
 /// What a report says of traces.
 TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps);
 /// `--emit=schedule`: the units of all stages in time. False after errors.
@@ -59,6 +61,8 @@ bool runProof(const DriverOptions &options);
 bool runPoolProof(const DriverOptions &options);
 /// `stagec doc`: prints what declarations say of themselves. False after errors.
 bool runDoc(const DocCommand &command, DiagnosticEngine &diags);
+/// `stagec --explain`: prints the section of the manual about a code. False after errors.
+bool runExplain(const ExplainCommand &command, DiagnosticEngine &diags);
 /// `stagec import`: writes the program of a published configuration. False after errors.
 bool runImport(const ImportCommand &command, DiagnosticEngine &diags);
 /// The job, which is bound and elaborated, and the one that has prefilled its caches, on ranks of their own, as far as

@@ -9,9 +9,11 @@
 #include "stage/Driver/Diagnostics.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Parse/Parse.h"
+#include "stage/Report/Screen.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
+#include "stage/Support/Table.h"
 #include "stage/Time/PriceList.h"
 #include "stage/Time/StepTime.h"
 #include "stage/Time/TaskDurations.h"
@@ -20,21 +22,56 @@
 using namespace stage;
 using namespace stage::driver;
 
-DiagnosticConsumer *stage::driver::getMessagePrinter() {
-  static DiagnosticPrinter printer(llvm::errs());
-  return &printer;
+namespace {
+/// Prints messages, and keeps of them what is said at the end of the run.
+class MessagePrinter : public DiagnosticPrinter {
+public:
+  MessagePrinter() : DiagnosticPrinter(llvm::errs()) {}
+  void handle(const Diagnostic &diagnostic, const llvm::SourceMgr &sources) override {
+    hasPrinted = true;
+    if (diagnostic.severity == Severity::Error && firstError.empty())
+      firstError = diagnostic.code.str();
+    DiagnosticPrinter::handle(diagnostic, sources);
+  }
+
+  bool hasPrinted = false;
+  std::string firstError; ///< Its code.
+};
+} // namespace
+
+static MessagePrinter &getPrinter() {
+  static MessagePrinter printer;
+  return printer;
+}
+
+DiagnosticConsumer *stage::driver::getMessagePrinter() { return &getPrinter(); }
+
+void stage::driver::sayOk(const DriverOptions &options, unsigned numJobs, int64_t ranks) {
+  bool isSilent = options.emit == EmitKind::None && options.report == ReportKind::None &&
+                  options.traces.directory.empty() && options.passes.printAfter.empty() &&
+                  !options.passes.printAfterAll && !options.passes.timePasses && !options.requests;
+  if (isSilent && !getPrinter().hasPrinted)
+    llvm::errs() << "ok: " << numJobs << (numJobs == 1 ? " job, " : " jobs, ") << formatCount(ranks)
+                 << (ranks == 1 ? " rank\n" : " ranks\n");
 }
 
 TraceStatistics stage::driver::describe(const EmitStatistics &traces, bool written, unsigned steps) {
   return {written, traces.ranks, traces.classes, traces.nodes, traces.bytes, traces.files, steps};
 }
 
+static void printText(const Report &report, ReportKind kind) {
+  if (kind == ReportKind::Full)
+    print(llvm::outs(), report);
+  else
+    printScreen(llvm::outs(), report);
+}
+
 /// What a server did, then what the model takes.
 static void printServed(ServedFile &served, const Report &report, ReportKind kind) {
-  if (kind == ReportKind::Text) {
+  if (kind != ReportKind::Json) {
     served.print(llvm::outs());
     llvm::outs() << '\n';
-    print(llvm::outs(), report);
+    printText(report, kind);
     return;
   }
   std::string model;
@@ -169,8 +206,8 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
   }
   if (served && options.report != ReportKind::None)
     printServed(*served, *report, options.report);
-  else if (options.report == ReportKind::Text)
-    print(llvm::outs(), *report);
+  else if (options.report == ReportKind::Text || options.report == ReportKind::Full)
+    printText(*report, options.report);
   else if (options.report == ReportKind::Json)
     printJson(llvm::outs(), *report);
   return true;
@@ -229,7 +266,10 @@ bool stage::driver::compile(Session &session, const DriverOptions &options, Serv
     printDot(llvm::outs(), *c.graph);
     return true;
   }
-  return runBackEnd(c, options, served);
+  if (!runBackEnd(c, options, served))
+    return false;
+  sayOk(options, 1, c.graph->mesh.getNumRanks());
+  return true;
 }
 
 int stage::driver::stagecMain(int argc, char **argv) {
@@ -244,11 +284,15 @@ int stage::driver::stagecMain(int argc, char **argv) {
   bool good = options->import           ? runImport(*options->import, diags)
               : options->doc            ? runDoc(*options->doc, diags)
               : options->search         ? runPlan(*options->search)
+              : options->explain        ? runExplain(*options->explain, diags)
               : options->serve          ? runServe(*options->serve, diags)
               : options->prove          ? runProof(*options)
               : options->fits           ? runSearch(*options)
               : options->requests       ? runRequests(session, *options)
               : options->isComparison() ? runComparison(*options)
                                         : compile(session, *options);
+  // Scripts that read messages need no advice.
+  if (const std::string &code = getPrinter().firstError; !good && !code.empty() && llvm::errs().is_displayed())
+    llvm::errs() << "'stagec --explain " << code << "' says more\n";
   return flushStandardOutput(diags) && good ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 #include "stage/Support/Installation.h"
 #include "stage/Support/Ranges.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace stage;
 using namespace stage::driver;
@@ -14,28 +15,35 @@ using namespace stage::serving;
 namespace cl = llvm::cl;
 
 namespace {
-cl::OptionCategory category("stagec options");
-cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(category));
+// llvm::cl sorts groups by name.
+cl::OptionCategory compileCategory("Compile", "what is compiled:");
+cl::OptionCategory lookCategory("Look", "what a step costs, whether it is right, and pictures of it:");
+cl::OptionCategory passCategory("Passes", "for those who change the compiler:");
+cl::OptionCategory searchCategory("Search",
+                                  "compare plans, or find the largest batch (see also 'stagec plan --help'):");
+cl::OptionCategory traceCategory("Trace", "Chakra traces for simulators:");
+cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(compileCategory));
 cl::opt<std::string> output("o",
                             cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
                                      "--emit=schedule, mesh or timeline the picture into <file>.svg, of a timeline "
                                      "also into <file>.json, for Perfetto; with --emit=memory-timeline into "
                                      "<file>.svg, <file>.csv, or <file>.pickle for PyTorch's memory viewer"),
-                            cl::value_desc("folder"), cl::cat(category));
+                            cl::value_desc("folder"), cl::cat(traceCategory));
 cl::opt<std::string> astraSim("astra-sim",
                               cl::desc("Write into <folder> what ASTRA-sim needs beside the traces of -o: network, "
                                        "system and memory of the job's machine, and a script that runs it"),
-                              cl::value_desc("folder"), cl::cat(category));
-cl::opt<ReportKind>
-    report("report", cl::ValueOptional, cl::desc("Show what a step costs: FLOPs, traffic, memory"),
-           cl::values(clEnumValN(ReportKind::Text, "", ""), clEnumValN(ReportKind::Text, "text", "for people"),
-                      clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers"),
-                      clEnumValN(ReportKind::Csv, "csv", "a table, one line per job, with exact numbers")),
-           cl::init(ReportKind::None), cl::cat(category));
-cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase, and stop"),
-                       cl::values(clEnumValN(EmitKind::Ast, "ast", "the program as it was read"),
+                              cl::value_desc("folder"), cl::cat(traceCategory));
+cl::opt<ReportKind> report(
+    "report", cl::ValueOptional, cl::desc("Show what a step costs: time, memory, communication, FLOPs"),
+    cl::values(clEnumValN(ReportKind::Text, "", ""), clEnumValN(ReportKind::Text, "text", "one screen (default)"),
+               clEnumValN(ReportKind::Full, "full", "all tables: each stage, phase and tensor"),
+               clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers"),
+               clEnumValN(ReportKind::Csv, "csv", "a table, one line per job, with exact numbers")),
+    cl::init(ReportKind::None), cl::cat(lookCategory));
+cl::opt<EmitKind> emit("emit", cl::desc("Print a picture or table of the job, or what it is in some phase, and stop"),
+                       cl::values(clEnumValN(EmitKind::Ast, "ast", "the program after parsing"),
                                   clEnumValN(EmitKind::Job, "job", "the job with every name bound"),
-                                  clEnumValN(EmitKind::Graph, "graph", "graph IR, before any pass"),
+                                  clEnumValN(EmitKind::Graph, "graph", "graph IR before any pass (internal form)"),
                                   clEnumValN(EmitKind::Program, "program", "units of every pipeline stage"),
                                   clEnumValN(EmitKind::Memory, "memory", "saved bytes, symbolically, and memory"),
                                   clEnumValN(EmitKind::Schedule, "schedule", "a picture of the pipeline in time"),
@@ -47,85 +55,89 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
                                              "a picture (SVG) of what a rank of each stage holds over a step"),
                                   clEnumValN(EmitKind::Mesh, "mesh", "a picture of who talks to whom, per axis"),
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
-                                  clEnumValN(EmitKind::Chakra, "chakra", "traces (needs -o; what -o means anyway)")),
-                       cl::init(EmitKind::None), cl::cat(category));
-cl::opt<std::string> scheduleTimes("schedule-times",
-                                   cl::desc("Of --emit=schedule: how long units take, by 'flops', or as numbers for "
-                                            "letters, as in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
-                                   cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(category));
+                                  clEnumValN(EmitKind::Chakra, "chakra", "traces; the same as -o alone")),
+                       cl::init(EmitKind::None), cl::cat(lookCategory));
 cl::opt<std::string>
-    from("from",
-         cl::desc("Draw --emit=timeline or memory-timeline from this time of the step on (default: 0s); "
-                  "in a short window of a timeline each op is a box with its name"),
-         cl::value_desc("20ms"), cl::cat(category));
-cl::opt<std::string>
-    to("to", cl::desc("Draw --emit=timeline or memory-timeline up to this time (default: the end of the step)"),
-       cl::value_desc("25ms"), cl::cat(category));
+    scheduleTimes("schedule-times",
+                  cl::desc("How long units take in --emit=schedule: 'flops', or numbers for letters, as "
+                           "in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
+                  cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(lookCategory));
+cl::opt<std::string> from("from",
+                          cl::desc("Draw --emit=timeline or memory-timeline from this time of the step on (default: "
+                                   "0s); in a short window of a timeline each op is a box with its name"),
+                          cl::value_desc("20ms"), cl::cat(lookCategory));
+cl::opt<std::string> to("to", cl::desc("Draw --emit=timeline or memory-timeline up to this time (default: the end of the step)"),
+                        cl::value_desc("25ms"), cl::cat(lookCategory));
+cl::opt<std::string> explain("explain",
+                             cl::desc("Print what a message means and what to write instead, by its code, as in "
+                                      "--explain=size-not-divisible"),
+                             cl::value_desc("code"), cl::cat(lookCategory));
 constexpr unsigned standardWidth = 1600, minWidth = 640, maxWidth = 4096;
-cl::opt<unsigned> width("width",
-                        cl::desc("How wide the picture of --emit=timeline or memory-timeline is (default: 1600)"),
-                        cl::init(standardWidth), cl::value_desc("pixels"), cl::cat(category));
+cl::opt<unsigned> width("width", cl::desc("Width of the picture of --emit=timeline or memory-timeline in pixels (default: 1600)"),
+                        cl::init(standardWidth), cl::value_desc("pixels"), cl::cat(lookCategory));
 cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
-                         cl::value_desc("name"), cl::cat(category));
-cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(category));
+                         cl::value_desc("name"), cl::cat(compileCategory));
+cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(searchCategory));
 cl::list<std::string> defines("D", cl::Prefix,
                               cl::desc("Replace a value of the job, its config or its strategy; --report compares "
                                        "several: tp=1,2,4"),
-                              cl::value_desc("name=value"), cl::cat(category));
+                              cl::value_desc("name=value"), cl::cat(compileCategory));
 cl::list<std::string> includes("I", cl::Prefix, cl::desc("Look for imports in <folder>, too"), cl::value_desc("folder"),
-                               cl::cat(category));
+                               cl::cat(compileCategory));
 cl::opt<std::string> stdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
-                            cl::value_desc("folder"), cl::cat(category));
-cl::opt<bool> force("force", cl::desc("Replace a folder of traces, or the file of a picture"), cl::cat(category));
-cl::opt<std::string> load("load", cl::desc("How busy experts are: a file of JSON, for the model's parameter 'loads'"),
-                          cl::value_desc("file.json"), cl::cat(category));
+                            cl::value_desc("folder"), cl::cat(compileCategory));
+cl::opt<bool> force("force", cl::desc("Replace a folder of traces, or the file of a picture"), cl::cat(traceCategory));
+cl::opt<std::string> load("load",
+                          cl::desc("Load of the experts of each layer, for the model's parameter 'loads' (JSON)"),
+                          cl::value_desc("file.json"), cl::cat(compileCategory));
 cl::opt<std::string> ranks("ranks", cl::desc("Write the traces of these ranks only, as in 0,8-15"),
-                           cl::value_desc("list"), cl::cat(category));
-cl::opt<unsigned> jobs("j", cl::Prefix, cl::desc("Threads that write traces, or compile plans (default: one per core)"),
-                       cl::init(0), cl::value_desc("n"), cl::cat(category));
+                           cl::value_desc("list"), cl::cat(traceCategory));
+cl::opt<unsigned> jobs("j", cl::Prefix,
+                       cl::desc("Number of threads that write traces or compile plans (default: one per core)"),
+                       cl::init(0), cl::value_desc("n"), cl::cat(compileCategory));
 enum class Names { All, None };
-cl::opt<Names> names("names", cl::desc("Names of nodes"), cl::init(Names::All),
+cl::opt<Names> names("names", cl::desc("Names of nodes in traces"), cl::init(Names::All),
                      cl::values(clEnumValN(Names::All, "all", "every node has a name and op_type"),
                                 clEnumValN(Names::None, "none", "smaller traces")),
-                     cl::cat(category));
+                     cl::cat(traceCategory));
 enum class Order { Control, Data };
 cl::opt<Order>
     order("order", cl::desc("How the order of a rank's nodes is written"), cl::init(Order::Control),
           cl::values(clEnumValN(Order::Control, "control", "as control dependencies"),
                      clEnumValN(Order::Data, "data", "as data dependencies, for consumers that read no others")),
-          cl::cat(category));
+          cl::cat(traceCategory));
 enum class Streams { Own, One };
-cl::opt<Streams> streams("streams", cl::desc("What a rank's nodes run on"), cl::init(Streams::Own),
+cl::opt<Streams> streams("streams", cl::desc("Streams on which the nodes of a rank run"), cl::init(Streams::Own),
                          cl::values(clEnumValN(Streams::Own, "own", "the streams that the strategy says (default)"),
                                     clEnumValN(Streams::One, "one",
                                                "one for communication and one for computation, for "
                                                "simulators that stall with more")),
-                         cl::cat(category));
-cl::opt<unsigned> steps("steps", cl::desc("Training steps that traces are of, or that a proof runs (default: 1)"),
-                        cl::init(1), cl::value_desc("n"), cl::cat(category));
+                         cl::cat(traceCategory));
+cl::opt<unsigned> steps("steps", cl::desc("Number of training steps in the traces, or in the proof (default: 1)"),
+                        cl::init(1), cl::value_desc("n"), cl::cat(traceCategory));
 cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every node, for memory tracking"),
-                      cl::cat(category));
+                      cl::cat(traceCategory));
 cl::opt<bool> times("times",
                     cl::desc("Write what each node takes on the machine of the job, for simulators that replay traces"),
-                    cl::cat(category));
+                    cl::cat(traceCategory));
 cl::opt<bool> prove("prove", cl::desc("Run the job on tiny sizes, every rank, and compare with the unsharded program"),
-                    cl::cat(category));
+                    cl::cat(lookCategory));
 cl::opt<std::string> fits("fits",
                           cl::desc("Search for the largest batch and the longest sequences of the job that fit into a "
                                    "rank's memory of <size>, or, "
                                    "with --fits=machine, into that of the job's machine"),
-                          cl::value_desc("80GiB"), cl::cat(category));
-cl::opt<bool> remarks("remarks", cl::desc("Say which rules decided shardings, and what communication follows"),
-                      cl::cat(category));
-cl::opt<bool> warningsAreErrors("Werror", cl::desc("Refuse programs that cause warnings"), cl::cat(category));
+                          cl::value_desc("80GiB"), cl::cat(searchCategory));
+cl::opt<bool> remarks("remarks", cl::desc("Say which rule decided each sharding, and which communication follows"),
+                      cl::cat(lookCategory));
+cl::opt<bool> warningsAreErrors("Werror", cl::desc("Make errors of warnings"), cl::cat(compileCategory));
 cl::list<std::string> printAfter("print-after", cl::CommaSeparated, cl::desc("Print the graph after these passes"),
-                                 cl::value_desc("pass"), cl::cat(category));
-cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
-cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
+                                 cl::value_desc("pass"), cl::cat(passCategory));
+cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(passCategory));
+cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(passCategory));
 constexpr llvm::StringLiteral noCacheText =
     "Parse all files, and keep no syntax trees in $XDG_CACHE_HOME/stagec or ~/.cache/stagec";
-cl::opt<bool> noCache("no-cache", cl::desc(noCacheText), cl::cat(category));
-cl::opt<bool> timePasses("time-passes", cl::desc("Say how long every pass took"), cl::cat(category));
+cl::opt<bool> noCache("no-cache", cl::desc(noCacheText), cl::cat(compileCategory));
+cl::opt<bool> timePasses("time-passes", cl::desc("Say how long every pass took"), cl::cat(passCategory));
 
 cl::SubCommand importCommand("import",
                              "write the program of a model that is published as a Hugging Face configuration");
@@ -395,30 +407,37 @@ static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
   refuse(isChanged(order), "--order");
   refuse(isChanged(streams), "--streams");
   refuse(isChanged(steps), "--steps");
+  refuse(report == ReportKind::Full, "--report=full");
   refuse(options.isComparison(), report == ReportKind::Csv ? "--report=csv" : "a comparison of jobs or values");
   if (options.requests && options.requests->input == "-")
     refuse(true, "--requests=-");
 }
 
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
-  const cl::OptionCategory *ofJobs[] = {&category, &getServingCategory(), &getMachineCategory()};
+  const cl::OptionCategory *ofJobs[] = {&compileCategory, &lookCategory,         &passCategory,        &searchCategory,
+                                        &traceCategory,   &getServingCategory(), &getMachineCategory()};
   cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);
   cl::HideUnrelatedOptions(docCategory, docCommand);
-  prepareServeOptions();
+  prepareServeOptions(/*hides=*/argc < 2 || llvm::StringRef(argv[1]) != "serve");
   preparePlanOptions();
   if (!parseOptions(argc, argv, "stagec",
                     "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
-                    "  stagec job.stg                   check the program\n"
-                    "  stagec job.stg --report          what a step costs\n"
-                    "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
-                    "  stagec plan job.stg              the best of many plans, and why not another one\n"
-                    "  stagec job.stg -o traces         one trace per rank\n"
-                    "  stagec job.stg -o traces --astra-sim=astra    and what ASTRA-sim needs to run them\n"
-                    "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
-                    "  stagec import config.json        the program of a published configuration\n"
-                    "  stagec doc megatron              what a strategy, model or operator of the library means\n"
-                    "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
+                    "compile  stagec job.stg                       is the program right? says 'ok', or what to mend\n"
+                    "         stagec import config.json            the program of a Hugging Face configuration\n"
+                    "         stagec doc megatron                  what a name of the library means\n"
+                    "         stagec --explain CODE                what a message means, by the code behind it\n"
+                    "look     stagec job.stg --report              time, memory and communication of a step\n"
+                    "         stagec job.stg --prove               does the strategy compute the same as one device?\n"
+                    "         stagec job.stg --remarks             why is this communication there?\n"
+                    "         stagec job.stg --emit=timeline -o t.svg    a picture of when what runs\n"
+                    "trace    stagec job.stg -o traces             one Chakra trace per rank\n"
+                    "         stagec job.stg -o traces --astra-sim=astra    and all that ASTRA-sim needs to run them\n"
+                    "serve    stagec job.stg --requests=f.jsonl --report    a server that runs the job's model\n"
+                    "         stagec serve f.jsonl --iteration-time=12ms    a server alone; 'stagec serve --help'\n"
+                    "search   stagec plan job.stg --gpus=64        the best of many plans; 'stagec plan --help'\n"
+                    "         stagec job.stg --report -D tp=1,2,4  a table of some plans\n"
+                    "         stagec job.stg --fits=80GiB          the largest microbatch and sequence that fit\n"))
     return std::nullopt;
   DriverOptions options;
   unsigned errors = diags.getNumErrors();
@@ -444,6 +463,15 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   }
   if (isServeCommand()) {
     options.serve = readServeCommand(diags);
+    return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
+  }
+  if (explain.getNumOccurrences()) {
+    if (!input.empty())
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << input << "--explain compiles nothing: leave the file out";
+    llvm::SmallString<128> manual(getStdlibFolder(argv[0]));
+    llvm::sys::path::remove_filename(manual);
+    llvm::sys::path::append(manual, "Diagnostics.md");
+    options.explain = {explain, manual.str().str()};
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
   }
   if (input.empty())
@@ -521,6 +549,8 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     checkNeedsTraces(isChanged(steps) && !prove && emit != EmitKind::Time, "--steps");
   }
   if (options.isComparison()) {
+    if (report == ReportKind::Full)
+      diags.report(SMLoc(), diag::NotForSeveral) << "--report=full";
     // One plan has a graph, a proof and traces; many have a table.
     auto checkOnePlan = [&](bool given, llvm::StringRef name) {
       if (given)

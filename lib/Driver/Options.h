@@ -33,7 +33,7 @@ enum class EmitKind {
   Dot,
   Chakra
 };
-enum class ReportKind { None, Text, Json, Csv };
+enum class ReportKind { None, Text, Full, Json, Csv };
 
 /// `-D tp=1,2,4`: a name and the values it is given in turn.
 struct Choice {
@@ -58,6 +58,12 @@ struct DocCommand {
   std::string markdown; ///< A folder for pages instead of text; empty: none.
   std::string stdlibDir;
   FileCache cache; ///< Of syntax trees.
+};
+
+/// `stagec --explain size-not-divisible`.
+struct ExplainCommand {
+  std::string code;
+  std::string manual; ///< The file that describes codes.
 };
 
 /// `stagec serve requests.jsonl --iteration-time=12ms`.
@@ -104,11 +110,12 @@ struct TimelineOptions {
 
 /// What the user asks for: what is compiled, and what is printed of it, and where.
 struct DriverOptions {
-  std::optional<ImportCommand> import;  ///< If this is all.
-  std::optional<DocCommand> doc;        ///< The same.
-  std::optional<ServeCommand> serve;    ///< If this is all.
-  std::optional<PlanCommand> search;    ///< If this is all.
-  std::optional<ServeCommand> requests; ///< Of a job that serves them.
+  std::optional<ImportCommand> import;   ///< If this is all.
+  std::optional<DocCommand> doc;         ///< The same.
+  std::optional<ExplainCommand> explain; ///< The same.
+  std::optional<ServeCommand> serve;     ///< If this is all.
+  std::optional<PlanCommand> search;     ///< If this is all.
+  std::optional<ServeCommand> requests;  ///< Of a job that serves them.
   SessionOptions files;
   Plan plan;
   /// The plans of a comparison: these jobs of the file, or all, each under every combination of the values. `plan` is
@@ -149,7 +156,7 @@ MachineRates replaceRates(MachineRates machine, DiagnosticEngine &diags);
 /// `limitsCache`: the largest cache is searched for (--fits).
 std::optional<ServeCommand> readRequests(bool limitsCache, DiagnosticEngine &diags);
 /// Hides options of others from the help of `stagec serve`; called before the command line is read.
-void prepareServeOptions();
+void prepareServeOptions(bool hides);
 /// `stagec serve` was given.
 bool isServeCommand();
 /// Its options. Faults are reported.

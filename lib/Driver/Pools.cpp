@@ -11,7 +11,7 @@
 #include "Commands.h"
 #include "ProgressBar.h"
 #include "stage/Driver/Diagnostics.h"
-#include "stage/Report/SentCaches.h"
+#include "stage/Report/Screen.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -133,8 +133,11 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     sent.traces = describe(*written, /*written=*/true, traces.steps);
   }
   if (options.report == ReportKind::Text)
+    printScreen(llvm::outs(), reports, sent);
+  else if (options.report == ReportKind::Full)
     print(llvm::outs(), reports, sent);
   else if (options.report == ReportKind::Json)
     printJson(llvm::outs(), reports, sent);
+  sayOk(options, 2, firstRank + c.graph->mesh.getNumRanks());
   return true;
 }

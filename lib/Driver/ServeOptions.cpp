@@ -15,7 +15,7 @@ namespace cl = llvm::cl;
 
 namespace {
 cl::SubCommand command("serve", "go through a file of requests as a server would");
-cl::OptionCategory category("stagec serve options", "With --requests these are options of a job, too:");
+cl::OptionCategory category("Serve", "with --requests, a job takes all options of 'stagec serve --help':");
 
 struct Text;
 std::vector<const Text *> allTexts;
@@ -40,30 +40,30 @@ cl::list<std::string> ignored("ignore", cl::desc("Go on without <field>, which i
                               cl::value_desc("field"), cl::cat(category), cl::sub(command),
                               cl::sub(*cl::TopLevelSubCommand));
 cl::opt<std::string> requests("requests",
-                              cl::desc("Of a job with 'S = requests': go through a file of requests as a server would; "
-                                       "iterations are the units of the job"),
+                              cl::desc("Serve a file of requests by a job with 'S = requests', whose units are the "
+                                       "iterations of the server"),
                               cl::value_desc("requests.jsonl"), cl::cat(category));
 Text tokenBudget("token-budget", "Tokens that an iteration computes at most (default: 2048)", "n", "2048");
 Text maxSequences("max-sequences", "Requests that run at a time (default: 256)", "n", "256");
 Text chunk("chunk", "Tokens of one request that an iteration computes at most (default: no limit)", "n");
 Text block("block", "Tokens of a block of the cache (default: 16)", "n", "16");
 Text cacheBlocks("cache-blocks", "Blocks of the cache of a replica (default: no limit)", "n");
-cl::opt<Admission> admit("admit", cl::desc("What must find room in the cache for a request to be admitted"),
-                         cl::values(clEnumValN(Admission::Whole, "whole", "all tokens it knows (default)"),
-                                    clEnumValN(Admission::Chunk, "chunk", "those that it computes first")),
+cl::opt<Admission> admit("admit", cl::desc("Admit a request as soon as the cache has room for"),
+                         cl::values(clEnumValN(Admission::Whole, "whole", "its whole prompt (default)"),
+                                    clEnumValN(Admission::Chunk, "chunk", "the tokens of its first chunk")),
                          cl::init(Admission::Whole), cl::cat(category), cl::sub(command),
                          cl::sub(*cl::TopLevelSubCommand));
 cl::opt<Preemption>
-    preempt("preempt", cl::desc("What becomes of the youngest request if no block is free"),
+    preempt("preempt", cl::desc("Preemption of the youngest request where the cache has no free block"),
             cl::values(clEnumValN(Preemption::Recompute, "recompute", "it computes its cache again (default)"),
                        clEnumValN(Preemption::Swap, "swap", "its cache goes to the host and comes back"),
                        clEnumValN(Preemption::Refuse, "refuse", "an error")),
             cl::init(Preemption::Recompute), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
 Text prefixStore("prefix-store",
                  "Blocks of prompts, as hash_ids name them, that are kept beside the cache (default: no limit)", "n");
-Text prefixBlock("prefix-block", "Tokens of such a block (default: 512)", "n", "512");
-Text draft("draft", "Tokens that a draft model proposes for each sequence and iteration (default: none)", "n");
-Text acceptance("acceptance", "The share of these that is accepted, as in 0.7", "share");
+Text prefixBlock("prefix-block", "Tokens per block of the prefix store (default: 512)", "n", "512");
+Text draft("draft", "Draft tokens of each sequence in an iteration (default: none)", "n");
+Text acceptance("acceptance", "Fraction of draft tokens that are accepted, as in 0.7", "share");
 Text replicas("replicas", "Servers that share the requests (default: 1)", "n", "1");
 cl::opt<Dealing> deal("deal", cl::desc("Which replica a request is for"),
                       cl::values(clEnumValN(Dealing::RoundRobin, "round-robin", "one after the other (default)"),
@@ -74,15 +74,17 @@ cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), c
                        cl::sub(*cl::TopLevelSubCommand));
 Text prefillReplicas("prefill-replicas",
                      "Servers that compute prompts for the others, and send them their caches (default: none)", "n");
-Text sendTime("send-time", "How long sending a cache takes, as in 2ms (default: 0s)", "time", "0s");
-Text sendTokenTime("send-token-time", "How much longer for each token of it, as in 3us (default: 0s)", "time", "0s");
+Text sendTime("send-time", "Transfer time of a cache, without that of its tokens, as in 2ms (default: 0s)", "time",
+              "0s");
+Text sendTokenTime("send-token-time", "Transfer time per token of the cache that is sent, as in 3us (default: 0s)",
+                   "time", "0s");
 Text stages("stages",
             "Stages of a pipeline, each of which works on an iteration of its own (default: 1, or those of the job)",
             "n");
 Text iterationTime("iteration-time", "How long an iteration lasts, as in 12ms", "time");
 /// Options of before, so that who gives them is told what to write instead.
 Text removed[] = {{"token-time", "", "time"}, {"cached-time", "", "time"}, {"costs", "", "costs.json"}};
-cl::OptionCategory machineCategory("options of a machine", "Of --emit=time, and of times in place of the machine's:");
+cl::OptionCategory machineCategory("Machine", "rates for --emit=time, and in place of those of the job's machine:");
 RateOptions rates(machineCategory, {&command, &*cl::TopLevelSubCommand});
 Text window("iterations", "List these iterations, from 0, without the last: 0..100", "a..b");
 cl::opt<ReportKind> report("report", cl::desc("How the report is printed"),
@@ -193,8 +195,14 @@ static void readWindow(ServeCommand &result, DiagnosticEngine &diags) {
     result.window = numbers;
 }
 
-void stage::driver::prepareServeOptions() {
-  cl::HideUnrelatedOptions(category, command);
+void stage::driver::prepareServeOptions(bool hides) {
+  const cl::OptionCategory *own[] = {&category, &machineCategory};
+  cl::HideUnrelatedOptions(own, command);
+  // A list of 25 options would hide all others of stagec.
+  if (hides)
+    for (auto &entry : cl::getRegisteredOptions())
+      if (llvm::is_contained(entry.second->Categories, &category) && entry.second != &requests)
+        entry.second->setHiddenFlag(cl::Hidden);
   for (Text &text : removed)
     text.setHiddenFlag(cl::ReallyHidden);
 }

@@ -315,6 +315,7 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
   for (const Axis &choice : axes)
     meshes.back().second.push_back(choice.size);
 
+  microbatchesOfJob = job.microbatches;
   const Plan before = plan;
   for (bool isArranged : {true, false}) {
     std::optional<Plan> best; ///< That makes the most choices of the job.
@@ -437,7 +438,7 @@ void SmallJob::shrinkBatch() {
   }
   accept(best ? *best : before, /*isArranged=*/false);
   if (best)
-    note("microbatches", now, bestCount);
+    note("microbatches", microbatchesOfJob, bestCount);
 }
 
 /// So long that all axes may cut them, also in mirrored order, into pieces of several positions.

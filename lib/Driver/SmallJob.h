@@ -99,6 +99,7 @@ private:
   Choices lost;
   bool isRearranged = false;
   llvm::StringMap<int64_t> axisSizes;
+  int64_t microbatchesOfJob = 1; ///< As the report counts them, before its mesh is made small.
   int64_t microbatches = 1, globalBatch = 1, stages = 1, batchRanks = 1, numRanks = 1;
 };
 

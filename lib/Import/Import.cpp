@@ -183,11 +183,38 @@ private:
         os << llvm::left_justify(value, valueWidth + 1) << "  // " << setting.fields << "\n";
     }
     os << "}\n\njob pretrain {\n  model     = " << variant.model << "(published);\n  step      = train(B = 8";
-    for (const Setting &setting : step)
-      os << ", " << setting.name << " = " << setting.value;
-    os << ", microbatch = 1, optimizer = adamw);\n  precision = bf16_mixed;\n  strategy  = " << variant.strategy
-       << ";\n}\n";
+    std::string longest;
+    for (const Setting &setting : step) {
+      auto [value, most] = chooseLength(setting.value);
+      os << ", " << setting.name << " = " << value;
+      if (!most.empty())
+        longest += (longest.empty() ? "  // " : ", ") + std::string(setting.name) + " up to " + most;
+    }
+    os << ", microbatch = 1, optimizer = adamw);" << longest
+       << "\n  precision = bf16_mixed;\n  strategy  = " << variant.strategy << ";\n}\n";
     return os.str();
+  }
+
+  /// `131_072`, `4Ki`.
+  static std::optional<int64_t> readSize(StringRef text) {
+    std::string digits = text.trim().str();
+    llvm::erase_value(digits, '_');
+    StringRef number = digits;
+    int64_t size, times = number.consume_back("Ki") ? 1024 : 1;
+    return number.getAsInteger(10, size) ? std::nullopt : std::optional<int64_t>(size * times);
+  }
+
+  /// Of `min(131_072, 4Ki)` the value, `4096`, and the most that the model takes, where that is more.
+  static std::pair<std::string, std::string> chooseLength(StringRef value) {
+    StringRef list = value;
+    if (!list.consume_front("min(") || !list.consume_back(")"))
+      return {value.str(), ""};
+    auto [most, usual] = list.split(',');
+    std::optional<int64_t> longest = readSize(most), chosen = readSize(usual);
+    if (!longest || !chosen)
+      return {value.str(), ""};
+    return *longest <= *chosen ? std::pair(most.trim().str(), std::string())
+                               : std::pair(std::to_string(*chosen), most.trim().str());
   }
 
   static constexpr size_t maxColumn = 40; ///< Values that are longer push no comments away.

@@ -3,6 +3,7 @@
 #include "ExpectedTokens.h"
 #include "StageParser.h"
 #include "stage/Parse/Diagnostics.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using namespace stage::parse;
@@ -193,6 +194,22 @@ static size_t findClosingBrace(antlr4::Token *token, antlr4::TokenStream &stream
   return at;
 }
 
+/// What is written here in place of what other languages have; empty: nothing that is known.
+static llvm::StringRef findInstead(const SourceText &source, const antlr4::Token *token) {
+  llvm::StringRef found = source.slice(token);
+  if (found == "{" && token->getTokenIndex() == 0)
+    return "this looks like JSON: 'stagec import config.json -o job.stg' makes a program of a model's configuration";
+  if (found == "/" && llvm::StringRef(found.data(), 2) == "/*")
+    return "comments begin with '//' and end with the line";
+  return llvm::StringSwitch<llvm::StringRef>(found)
+      .Case("for", "a loop over layers is 'repeat layers[L] { ... }'")
+      .Cases("def", "class", "fn", "a model is 'model Name(sizes) { ... }', a module 'module name(x: [b, d]) { ... }'")
+      .Case("@", "a product is 'linear(x, w)' (std.nn), or a formula: 'let y[b, n] = sum[m](x[b, m] * w[m, n]);'")
+      .Case("**", "there is no power; write the product, as in 'D * D'")
+      .Case("lambda", "there are no anonymous functions; declare a module")
+      .Default("");
+}
+
 void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t, size_t,
                                const std::string &message, std::exception_ptr exception) {
   ++count;
@@ -238,6 +255,8 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   DiagnosticBuilder error = diags.report(loc, diag::SyntaxError) << found << expected;
   if (expected == "';'")
     error.fixIt(SMRange(loc, loc), ";");
+  if (llvm::StringRef instead = atEnd ? "" : findInstead(source, token); !instead.empty())
+    error.note(SMLoc(), diag::WriteInstead) << instead;
   if (antlr4::Token *brace = findOpenBrace(token, *parser->getTokenStream()))
     error.note(source.loc(brace), diag::BraceNotClosed);
 }

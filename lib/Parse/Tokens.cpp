@@ -68,8 +68,9 @@ static void repair(const SourceText &source, DiagnosticEngine &diags, antlr4::Wr
   case StageLexer::BAD_CHARACTER: {
     llvm::StringRef text = source.slice(range);
     bool control = static_cast<unsigned char>(text[0]) < 0x20 || text[0] == 0x7f;
-    diags.report(range.Start, diag::BadCharacter)
-        << (control ? "byte " + std::to_string(text[0]) : ("'" + text + "'").str());
+    diags.report(range.Start, diag::BadCharacter) << (control       ? "byte " + std::to_string(text[0])
+                                                      : text == "#" ? "'#'; comments begin with '//'"
+                                                                    : ("'" + text + "'").str());
     token->setChannel(Token::HIDDEN_CHANNEL);
     return;
   }

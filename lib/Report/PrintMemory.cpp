@@ -69,7 +69,7 @@ static void printMoments(llvm::raw_ostream &os, llvm::ArrayRef<std::pair<std::st
   printTable(os, table, 4);
 }
 
-static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm::StringRef ofMemory) {
+static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm::StringRef ofMemory, bool listsAll) {
   auto any = [&](auto holds) { return llvm::any_of(rows, [&](const PeakRow &row) { return holds(*row.memory); }); };
   // The columns of the model's buffers, of its caches and of residents are there where some exist.
   auto isOptional = [](MemoryClass kind) { return kind >= MemoryClass::ModelBuffers; };
@@ -98,7 +98,10 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
   }
   printTable(os, table, 2);
   printMoments(os, groups);
-  for (auto &[name, group] : groups) {
+  auto getPeak = [](const auto &group) { return group.second.memory->peak.getTotal(); };
+  auto worst = std::max_element(groups.begin(), groups.end(),
+                                [&](const auto &a, const auto &b) { return getPeak(a) < getPeak(b); });
+  for (auto &[name, group] : listsAll ? llvm::makeArrayRef(groups) : llvm::makeArrayRef(*worst)) {
     os << "\n  largest at the peak of " << ofMemory << "stage " << name << '\n';
     Table live({{"bytes", Table::Right}, {"copies", Table::Right}, {"class", Table::Left}, {"value", Table::Left}}, 4);
     for (const LiveValue &value : llvm::makeArrayRef(group.memory->live).take_front(numLargest))
@@ -107,14 +110,14 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
   }
 }
 
-void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
+void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report, bool listsAll) {
   std::vector<PeakRow> devices, hosts;
   for (const StageMemory &stage : report.stages) {
     devices.push_back({&stage, &stage});
     if (stage.host)
       hosts.push_back({&stage, &*stage.host});
   }
-  printPeaks(os, devices, "");
+  printPeaks(os, devices, "", listsAll);
   if (const std::optional<AllocatorUse> &use = report.allocator) {
     os << "\n  allocator, on stage " << use->stage << ": " << formatBytes(use->allocated)
        << " allocated at most, with rounding, and " << formatBytes(use->reserved) << " reserved";
@@ -128,7 +131,11 @@ void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
   if (hosts.empty())
     return;
   os << "\nhost memory per rank at its peak\n";
-  printPeaks(os, hosts, "the host of ");
+  printPeaks(os, hosts, "the host of ", listsAll);
+}
+
+void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
+  printStages(os, report, /*listsAll=*/true);
 }
 
 void stage::print(llvm::raw_ostream &os, const MemoryReport &report) {

@@ -8,7 +8,7 @@
 
 using namespace stage;
 
-static std::string describeMesh(const Mesh &mesh) {
+std::string stage::describeMesh(const Mesh &mesh) {
   std::string text;
   for (const Axis &axis : mesh.getAxes())
     text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
@@ -248,5 +248,5 @@ void stage::print(llvm::raw_ostream &os, const Report &report) {
   if (report.stages.size() > 1)
     printStageCosts(os, report);
   os << "\nmemory of a rank at the peak\n";
-  printStages(os, report.memory);
+  printStages(os, report.memory, /*listsAll=*/false);
 }

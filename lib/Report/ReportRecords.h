@@ -15,6 +15,8 @@ llvm::StringRef describePhase(const Graph &graph, PhaseKind kind);
 std::string describeUnits(const Report &report);
 /// `99.53 GiB for 64 sequences of 5,096 positions, 327,680 bytes for one position more`.
 std::string describeCaches(const CacheReport &caches);
+/// `pp 2 x dp 4 x tp 8; ep = dp x tp`.
+std::string describeMesh(const Mesh &mesh);
 /// Units of a phase.
 Records listRecords(const PhaseReport &phase);
 /// What a rank communicates in a unit of a phase.
@@ -42,6 +44,8 @@ std::string formatSeconds(Ticks ticks);
 std::string formatMillis(Ticks ticks);
 /// Tokens, or samples, of a second.
 std::string formatPerSecond(double number);
+/// The table of stages, and what is largest at the peak of the worst, or of all.
+void printStages(llvm::raw_ostream &os, const MemoryReport &report, bool listsAll);
 /// Of traces: rows of a name and a text, and an object.
 void addTraces(Table &table, const TraceStatistics &traces);
 void writeTraces(llvm::json::OStream &json, const TraceStatistics &traces);

@@ -1,8 +1,7 @@
 //===- StepReport.cpp - what a step takes on a machine, for people --------===//
 #include "stage/Report/StepReport.h"
 #include "ReportRecords.h"
-#include "Subjects.h"
-#include "llvm/ADT/StringExtras.h"
+#include "WaitRows.h"
 #include "llvm/Support/Format.h"
 
 using namespace stage;
@@ -117,67 +116,6 @@ static Records listAccounts(const StageTime &stage, bool hasOthers) {
     records.push_back({key + "_seconds", name.str(), formatCell(stage.accounts[i])});
   }
   return records;
-}
-
-namespace {
-/// Collectives of a stage that carry the same in the same phase, or its messages.
-struct WaitRow {
-  unsigned stage = 0;
-  std::string operation = "message", subject, phase, type;
-  std::vector<std::string> axes;
-  int64_t count = 0;
-  Ticks taken = 0, exposed = 0;
-
-  bool isAlike(const WaitRow &other) const {
-    return std::tie(operation, axes, subject, phase, type) ==
-           std::tie(other.operation, other.axes, other.subject, other.phase, other.type);
-  }
-  Records list(llvm::function_ref<Record::Digits(Ticks)> format) const {
-    bool isMessage = subject.empty();
-    return {{"operation", "operation", operation},
-            {"axes", "", axes},
-            {"", "axes", isMessage ? "between stages" : llvm::join(axes, ", ")},
-            {isMessage ? "" : "subject", "carries", subject},
-            {isMessage ? "" : "phase", "phase", phase},
-            {isMessage ? "" : "type", "type", type},
-            {"stage", "stage", __int128(stage)},
-            {"count", "count", __int128(count)},
-            {"seconds", "ms", format(taken)},
-            {"exposed_seconds", "exposed", format(exposed)}};
-  }
-};
-} // namespace
-
-/// In the order of first use.
-static std::vector<WaitRow> listWaits(const StageTime &stage, const Subjects &subjects) {
-  std::vector<WaitRow> rows;
-  for (const CommunicationTime &own : stage.communication) {
-    WaitRow row;
-    row.stage = stage.stage;
-    if (own.op) {
-      const Value &carried = *own.op->getOperand(0);
-      row.operation = getName(own.op->kind).str();
-      row.axes = subjects.listAxisNames(*own.op);
-      row.subject = getName(subjects.find(carried)).str();
-      row.phase = describePhase(*stage.program->graph, own.op->getBlock()->getPhase()).str();
-      row.type = describeTypes(own.op->getOperands());
-    }
-    auto known = llvm::find_if(rows, [&](const WaitRow &other) { return other.isAlike(row); });
-    WaitRow &sum = known == rows.end() ? rows.emplace_back(std::move(row)) : *known;
-    sum.count += own.count;
-    sum.taken += own.taken;
-    sum.exposed += own.exposed;
-  }
-  return rows;
-}
-
-/// Per stage.
-static std::vector<std::vector<WaitRow>> listWaits(const TimeReport &time) {
-  std::map<const Program *, Subjects> subjects;
-  std::vector<std::vector<WaitRow>> stages;
-  for (const StageTime &stage : time.stages)
-    stages.push_back(listWaits(stage, subjects.try_emplace(stage.program, *stage.program->graph).first->second));
-  return stages;
 }
 
 /// What is alike on all stages: where a rank waits most for it.

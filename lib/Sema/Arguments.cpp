@@ -2,6 +2,7 @@
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Program.h"
+#include "stage/Sema/Suggestions.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -30,6 +31,8 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
         DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownArgument)
                                   << callee << argument.name.name;
         suggestNearest(error, argument.name.name, argument.name.range, names);
+        if (params.empty())
+          error.note(SMLoc(), diag::HasNoParameters) << callee;
         ok = false;
         continue;
       }

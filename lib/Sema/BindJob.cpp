@@ -14,6 +14,7 @@
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -183,9 +184,12 @@ std::optional<JobCall> JobBinder::readCall(const Entry &entry) {
 
 template <typename Kind> const Kind *JobBinder::expectDecl(const CTValue &value, SMRange range, StringRef what) {
   auto *decl = value.isDecl() ? dyn_cast<Kind>(value.getDecl()) : nullptr;
-  if (!decl)
-    diags.report(range.Start, diag::WrongKind).range(range) << what << evaluator.format(value);
-  return decl;
+  if (decl)
+    return decl;
+  DiagnosticBuilder error = diags.report(range.Start, diag::WrongKind).range(range) << what << evaluator.format(value);
+  if (value.getKind() == CTValue::Kind::String)
+    error.note(SMLoc(), diag::NamesHaveNoQuotes);
+  return nullptr;
 }
 
 /// The declaration that an entry names, which may be left out. False after a report.

@@ -10,6 +10,7 @@
 #include "JobWords.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
@@ -135,8 +136,11 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
     return false;
   auto *schedule = value->isDecl() ? dyn_cast<ast::ScheduleDecl>(value->getDecl()) : nullptr;
   if (!schedule) {
-    diags.report(scheduleEntry->value->loc(), diag::WrongKind).range(scheduleEntry->value->range)
+    DiagnosticBuilder error =
+        diags.report(scheduleEntry->value->loc(), diag::WrongKind).range(scheduleEntry->value->range)
         << "a schedule" << evaluator.format(*value);
+    if (value->getKind() == CTValue::Kind::String)
+      error.note(SMLoc(), diag::NamesHaveNoQuotes);
     return false;
   }
   if (isTraining) {

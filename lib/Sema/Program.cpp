@@ -3,6 +3,7 @@
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Schedules.h"
+#include "stage/Sema/Suggestions.h"
 #include "stage/Support/Files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -345,9 +346,24 @@ const Candidate *stage::sema::findNearest(StringRef name, ArrayRef<Candidate> ca
 }
 
 void stage::sema::suggestNearest(DiagnosticBuilder &error, StringRef name, SMRange at, ArrayRef<Candidate> candidates) {
-  const Candidate *nearest = findNearest(name, candidates);
-  if (!nearest)
+  // The words of Python.
+  if (name == "True" || name == "False") {
+    error.fixIt(at, name.lower());
+    error.note(SMLoc(), diag::DidYouMean) << name.lower();
     return;
+  }
+  const Candidate *nearest = findNearest(name, candidates);
+  if (!nearest) {
+    // Of a few names a reader sees what is meant.
+    constexpr size_t mostListed = 16;
+    std::vector<std::string> names;
+    for (const Candidate &candidate : candidates)
+      if (std::string known = candidate.name.str(); !llvm::is_contained(names, known))
+        names.push_back(std::move(known));
+    if (!names.empty() && names.size() <= mostListed)
+      error.note(SMLoc(), diag::ChooseOneOf) << llvm::join(names, ", ");
+    return;
+  }
   error.fixIt(at, nearest->name);
   error.note(nearest->loc, diag::DidYouMean) << nearest->name;
 }

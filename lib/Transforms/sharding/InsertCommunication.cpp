@@ -372,6 +372,16 @@ private:
     }
   }
 
+  /// Its name, or the op that makes it: `the result of 'rms_norm'`.
+  static std::string describeMoved(const Value &value) {
+    if (!value.path.empty())
+      return value.path;
+    if (!value.getOp())
+      return "a value";
+    const Op &op = *value.getOp();
+    return "the result of '" + (op.def ? op.def->name : getName(op.kind).str()) + "'";
+  }
+
   void remark(const Value &from, const Value &to, const Op &user) {
     if (!diags.getShowRemarks())
       return;
@@ -380,7 +390,7 @@ private:
       const Op &op = *value->getOp();
       const Value &operand = *op.getOperand(0);
       diags.report(user.loc, diag::ReshardInserted)
-          << getName(op.kind) << (from.path.empty() ? "a temporary" : from.path) << int64_t(localBytes(operand))
+          << getName(op.kind) << describeMoved(from) << int64_t(localBytes(operand))
           << (user.def ? llvm::StringRef(user.def->name) : getName(user.kind));
     }
   }

@@ -21,7 +21,7 @@ def make(job):
     folder = os.path.join(scratch, job)
     run([stagec, program, "--job", job, "-o", folder])
     assert "ok: 16 ranks" in run([stage_trace, "verify", folder])
-    report = run([stagec, program, "--job", job, "--report"])
+    report = run([stagec, program, "--job", job, "--report=full"])
     said = int(re.search(r"trace files .*\(([\d,]+) bytes\)", report).group(1).replace(",", ""))
     assert said == sum(os.path.getsize(os.path.join(folder, file)) for file in os.listdir(folder)), said
     report = re.sub(r"(?m)^  (classes|trace files) .*$", "", report)
