@@ -111,6 +111,8 @@ cl::opt<std::string> fits("fits",
                           cl::value_desc("80GiB"), cl::cat(category));
 cl::opt<bool> remarks("remarks", cl::desc("Say which rules decided shardings, and what communication follows"),
                       cl::cat(category));
+cl::opt<std::string> as("as", cl::desc("Print the plan as arguments of a framework, by a launcher of the library"),
+                        cl::value_desc("megatron_lm"), cl::cat(category));
 cl::opt<bool> warningsAreErrors("Werror", cl::desc("Refuse programs that cause warnings"), cl::cat(category));
 cl::list<std::string> printAfter("print-after", cl::CommaSeparated, cl::desc("Print the graph after these passes"),
                                  cl::value_desc("pass"), cl::cat(category));
@@ -124,8 +126,8 @@ cl::opt<bool> timePasses("time-passes", cl::desc("Say how long every pass took")
 cl::SubCommand importCommand("import",
                              "write the program of a model that is published as a Hugging Face configuration");
 cl::OptionCategory importCategory("stagec import options");
-cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json>"), cl::cat(importCategory),
-                                 cl::sub(importCommand));
+cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json, or arguments>"),
+                                 cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importOutput("o", cl::desc("Write the program into <job.stg> (default: standard output)"),
                                   cl::value_desc("job.stg"), cl::init("-"), cl::cat(importCategory),
                                   cl::sub(importCommand));
@@ -135,6 +137,14 @@ cl::list<std::string>
     importIgnored("ignore",
                   cl::desc("Go on without <field>, which is not understood or says what the library's model has not"),
                   cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<std::string> importLauncher("launcher",
+                                    cl::desc("The file has arguments of a framework, which this launcher of the "
+                                             "library reads"),
+                                    cl::value_desc("megatron_lm"), cl::cat(importCategory), cl::sub(importCommand));
+cl::list<std::string> importDefines("D", cl::Prefix,
+                                    cl::desc("With --launcher: a value that the arguments do not say, such as "
+                                             "config=llama3_8b, B=64, gpus=64 or machine=h100"),
+                                    cl::value_desc("name=value"), cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importStdlib("stdlib",
                                   cl::desc("The folder of the standard library (default: the compiler's own)"),
                                   cl::value_desc("folder"), cl::cat(importCategory), cl::sub(importCommand));
@@ -324,10 +334,10 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
 FileCache stage::driver::makeCache(bool isOff) { return FileCache(isOff ? "" : getCacheFolder()); }
 
 static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngine &diags) {
-  for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib})
+  for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib, &importLauncher})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << (option->ArgStr.empty()      ? "<config.json>"
-                                                   : option->ArgStr.size() > 1 ? "--stdlib"
+                                                   : option->ArgStr.size() > 1 ? ("--" + option->ArgStr).str()
                                                                                : "-o");
   Existing existing = importForce ? Existing::Replace : Existing::Keep;
   if (checkKeepsInput(importOutput, importInput, diags))
@@ -340,7 +350,21 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
                     existing,
                     importIgnored,
                     importStdlib.getNumOccurrences() ? std::string(importStdlib) : getStdlibFolder(argv0),
-                    makeCache(importNoCache)};
+                    makeCache(importNoCache),
+                    importLauncher,
+                    {}};
+  for (const std::string &define : importDefines) {
+    auto [name, value] = llvm::StringRef(define).split('=');
+    if (name.empty() || value.empty())
+      diags.report(SMLoc(), diag::BadDefine) << define;
+    options.import->defines.push_back({name.str(), {value.str()}});
+  }
+  if (importLauncher.empty() && !importDefines.empty())
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "-D"
+                                                   << "it is of --launcher";
+  if (!importLauncher.empty() && !importIgnored.empty())
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--ignore"
+                                                   << "a launcher says which flags are ignored";
 }
 
 /// `--fits=80GiB`, for which the job is compiled many times and nothing is kept of it.
@@ -392,7 +416,9 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                     "  stagec job.stg -o traces         one trace per rank\n"
                     "  stagec job.stg -o traces --astra-sim=astra    and what ASTRA-sim needs to run them\n"
                     "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
+                    "  stagec job.stg --as=megatron_lm  the plan as arguments of a framework\n"
                     "  stagec import config.json        the program of a published configuration\n"
+                    "  stagec import --launcher=megatron_lm args.txt     the program of a framework's arguments\n"
                     "  stagec doc megatron              what a strategy, model or operator of the library means\n"
                     "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
     return std::nullopt;
@@ -429,7 +455,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   readJobs(options, diags);
   options.requests = readRequests(/*limitsCache=*/fits.getNumOccurrences() > 0, diags);
   // A shell variable that is not set must not be an option that is not given.
-  for (const cl::opt<std::string> *option : {&job, &output, &astraSim, &ranks, &stdlib, &load})
+  for (const cl::opt<std::string> *option : {&job, &output, &astraSim, &ranks, &stdlib, &load, &as})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str();
   options.files.includeDirs.assign(includes.begin(), includes.end());
@@ -449,6 +475,9 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   options.passes.printAfterAll = printAfterAll;
   options.passes.verifyEach = verifyEach;
   options.passes.timePasses = timePasses;
+  options.launcher = as;
+  if (!as.empty())
+    options.files.libraries.push_back("launchers");
   readFits(options, diags);
   readPicture(options, diags);
   bool traces = !output.empty() && options.picture.empty();
@@ -503,6 +532,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
         diags.report(SMLoc(), diag::NotForSeveral) << name;
     };
     checkOnePlan(traces, "-o");
+    checkOnePlan(!as.empty(), "--as");
     checkOnePlan(prove, "--prove");
     checkOnePlan(options.requests.has_value(), "--requests");
     checkOnePlan(emit != EmitKind::None, "--emit");
@@ -527,6 +557,12 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                              std::pair(report != ReportKind::None, "--report")})
     if (prove && given)
       diags.report(SMLoc(), diag::ProveAndOutput) << name;
+  for (auto [given, name] :
+       {std::pair(traces, "-o"), std::pair(emit != EmitKind::None, "--emit"),
+        std::pair(report != ReportKind::None, "--report"), std::pair(bool(prove), "--prove"),
+        std::pair(options.requests.has_value(), "--requests"), std::pair(fits.getNumOccurrences() > 0, "--fits")})
+    if (!as.empty() && given)
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << name << "--as prints the arguments and nothing else";
   if (prove && options.requests)
     diags.report(SMLoc(), diag::ProveAndOutput) << "--requests";
   if (isChanged(steps) && options.requests)
