@@ -9,6 +9,7 @@
 
 #include "Options.h"
 #include "stage/Compiler/Session.h"
+#include "stage/Sema/Launchers.h"
 #include "stage/Time/TimedPart.h"
 
 namespace stage::driver {
@@ -63,8 +64,16 @@ bool runPoolProof(const DriverOptions &options);
 bool runDoc(const DocCommand &command, DiagnosticEngine &diags);
 /// `stagec --explain`: prints the section of the manual about a code. False after errors.
 bool runExplain(const ExplainCommand &command, DiagnosticEngine &diags);
-/// `stagec import`: writes the program of a published configuration. False after errors.
+/// `stagec import`: writes the program of a published configuration, or of a framework's arguments. False after errors.
 bool runImport(const ImportCommand &command, DiagnosticEngine &diags);
+/// The same with `--launcher`.
+bool importArguments(const ImportCommand &command);
+/// "671,026,404,352 parameters". Nothing, with the reason, where the program does not compile.
+std::optional<std::string> describeParameters(llvm::StringRef text, const ImportCommand &command, std::string &reason);
+/// The launcher that the main file sees under a name. Nothing after a report.
+std::optional<sema::Launcher> findLauncher(const sema::Program &program, llvm::StringRef name, DiagnosticEngine &diags);
+/// `--as`: a bound job as the arguments of a launcher, and what they do not say. False after errors.
+bool printArguments(Compilation &c, llvm::StringRef launcher);
 /// The job, which is bound and elaborated, and the one that has prefilled its caches, on ranks of their own, as far as
 /// the user asks. False after errors.
 bool compilePools(Compilation &c, const DriverOptions &options);

@@ -119,6 +119,8 @@ static const ast::Param *findParam(const ast::Expr *expr, const ast::StrategyDec
     auto param = llvm::find_if(strategy.params, [&](const ast::Param &each) { return each.name.name == name->name; });
     return param == strategy.params.end() ? nullptr : &*param;
   }
+  if (auto *member = dyn_cast<ast::MemberExpr>(expr))
+    return findParam(member->base, strategy);
   if (auto *unary = dyn_cast<ast::UnaryExpr>(expr))
     return findParam(unary->operand, strategy);
   if (auto *binary = dyn_cast<ast::BinaryExpr>(expr)) {
@@ -177,9 +179,15 @@ static void printFlag(llvm::raw_ostream &os, const ast::FlagStmt &flag, const as
     use = describePart(strategy.body, *param, strategy, value);
   if (param && !value.empty() && use.empty())
     use = strategy.name.name.str() + "(" + param->name.name.str() + " = " + value + ")";
+  const ast::Expr *subject = flag.value ? flag.value : flag.condition;
+  if (auto *binary = dyn_cast<ast::BinaryExpr>(subject))
+    subject = binary->left;
+  bool isOfJob = !param && llvm::isa<ast::MemberExpr>(subject);
+  if (isOfJob && !value.empty())
+    use = ast::textOf(subject) + " = " + value;
   os << "| `" << makeCell(flag.flags.front()->text.str()) << "` | `" << makeCell(use.empty() ? describe(flag) : use)
      << "` | ";
-  if (flag.value && !llvm::isa<ast::NameExpr>(flag.value))
+  if (flag.value && !isOfJob && !llvm::isa<ast::NameExpr>(flag.value))
     os << "The flag is `" << makeCell(ast::textOf(flag.value)) << "`. ";
   std::string doc = llvm::join(flag.doc, " ");
   if (param)
@@ -214,7 +222,7 @@ std::string stage::driver::makeFlagPage(llvm::ArrayRef<DocEntry> all) {
           ignored.push_back("`" + name->text.str() + "`");
     }
     if (!ignored.empty())
-      os << "\nThese change no plan, or other entries of the job say them: " << llvm::join(ignored, ", ") << ".\n";
+      os << "\nThese change no plan: " << llvm::join(ignored, ", ") << ".\n";
   }
   return os.str();
 }

@@ -242,6 +242,8 @@ bool stage::driver::compile(Session &session, const DriverOptions &options, Serv
     return false;
   if (options.emit == EmitKind::Job)
     return printJob(c, options.plan);
+  if (!options.launcher.empty())
+    return printArguments(c, options.launcher);
   if (!elaborate(c, options.plan))
     return false;
   if (options.emit == EmitKind::Graph) {

@@ -79,9 +79,8 @@ static std::string readIndex(const ImportCommand &command, StringRef dtype, Diag
   return text.empty() ? "" : "the index says " + text;
 }
 
-/// "671,026,404,352 parameters". Nothing, with the reason, where the program does not compile.
-static std::optional<std::string> describeParameters(StringRef text, const ImportCommand &command,
-                                                     std::string &reason) {
+std::optional<std::string> stage::driver::describeParameters(StringRef text, const ImportCommand &command,
+                                                             std::string &reason) {
   DiagnosticList messages;
   Session session({.input = "", .stdlibDir = command.stdlibDir, .cache = command.cache}, &messages);
   Compilation c(session);
@@ -99,6 +98,8 @@ static std::optional<std::string> describeParameters(StringRef text, const Impor
 }
 
 bool stage::driver::runImport(const ImportCommand &command, DiagnosticEngine &diags) {
+  if (!command.launcher.empty())
+    return importArguments(command);
   llvm::SmallString<128> table(command.stdlibDir);
   path::append(table, "huggingface.json");
   auto configuration = readFile(command.input, diags);

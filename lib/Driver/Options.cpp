@@ -129,6 +129,8 @@ cl::opt<std::string> fits("fits",
                           cl::value_desc("80GiB"), cl::cat(searchCategory));
 cl::opt<bool> remarks("remarks", cl::desc("Say which rule decided each sharding, and which communication follows"),
                       cl::cat(lookCategory));
+cl::opt<std::string> as("as", cl::desc("Print the plan as arguments of a framework, by a launcher of the library"),
+                        cl::value_desc("megatron_lm"), cl::cat(lookCategory));
 cl::opt<bool> warningsAreErrors("Werror", cl::desc("Make errors of warnings"), cl::cat(compileCategory));
 cl::list<std::string> printAfter("print-after", cl::CommaSeparated, cl::desc("Print the graph after these passes"),
                                  cl::value_desc("pass"), cl::cat(passCategory));
@@ -142,8 +144,8 @@ cl::opt<bool> timePasses("time-passes", cl::desc("Say how long every pass took")
 cl::SubCommand importCommand("import",
                              "write the program of a model that is published as a Hugging Face configuration");
 cl::OptionCategory importCategory("stagec import options");
-cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json>"), cl::cat(importCategory),
-                                 cl::sub(importCommand));
+cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json, or arguments>"),
+                                 cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importOutput("o", cl::desc("Write the program into <job.stg> (default: standard output)"),
                                   cl::value_desc("job.stg"), cl::init("-"), cl::cat(importCategory),
                                   cl::sub(importCommand));
@@ -153,6 +155,14 @@ cl::list<std::string>
     importIgnored("ignore",
                   cl::desc("Go on without <field>, which is not understood or says what the library's model has not"),
                   cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<std::string> importLauncher("launcher",
+                                    cl::desc("The file has arguments of a framework, which this launcher of the "
+                                             "library reads"),
+                                    cl::value_desc("megatron_lm"), cl::cat(importCategory), cl::sub(importCommand));
+cl::list<std::string> importDefines("D", cl::Prefix,
+                                    cl::desc("With --launcher: a value that the arguments do not say, such as "
+                                             "config=llama3_8b, B=64, gpus=64 or machine=h100"),
+                                    cl::value_desc("name=value"), cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importStdlib("stdlib",
                                   cl::desc("The folder of the standard library (default: the compiler's own)"),
                                   cl::value_desc("folder"), cl::cat(importCategory), cl::sub(importCommand));
@@ -360,10 +370,10 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
 FileCache stage::driver::makeCache(bool isOff) { return FileCache(isOff ? "" : getCacheFolder()); }
 
 static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngine &diags) {
-  for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib})
+  for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib, &importLauncher})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << (option->ArgStr.empty()      ? "<config.json>"
-                                                   : option->ArgStr.size() > 1 ? "--stdlib"
+                                                   : option->ArgStr.size() > 1 ? ("--" + option->ArgStr).str()
                                                                                : "-o");
   Existing existing = importForce ? Existing::Replace : Existing::Keep;
   if (checkKeepsInput(importOutput, importInput, diags))
@@ -376,7 +386,21 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
                     existing,
                     importIgnored,
                     importStdlib.getNumOccurrences() ? std::string(importStdlib) : getStdlibFolder(argv0),
-                    makeCache(importNoCache)};
+                    makeCache(importNoCache),
+                    importLauncher,
+                    {}};
+  for (const std::string &define : importDefines) {
+    auto [name, value] = llvm::StringRef(define).split('=');
+    if (name.empty() || value.empty())
+      diags.report(SMLoc(), diag::BadDefine) << define;
+    options.import->defines.push_back({name.str(), {value.str()}});
+  }
+  if (importLauncher.empty() && !importDefines.empty())
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "-D"
+                                                   << "it is of --launcher";
+  if (!importLauncher.empty() && !importIgnored.empty())
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--ignore"
+                                                   << "a launcher says which flags are ignored";
 }
 
 /// `--fits=80GiB`, for which the job is compiled many times and nothing is kept of it.
@@ -425,11 +449,13 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                     "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
                     "compile  stagec job.stg                       is the program right? says 'ok', or what to mend\n"
                     "         stagec import config.json            the program of a Hugging Face configuration\n"
+                    "         stagec import --launcher=megatron_lm args.txt    the program of a framework's arguments\n"
                     "         stagec doc megatron                  what a name of the library means\n"
                     "         stagec --explain CODE                what a message means, by the code behind it\n"
                     "look     stagec job.stg --report              time, memory and communication of a step\n"
                     "         stagec job.stg --prove               does the strategy compute the same as one device?\n"
                     "         stagec job.stg --remarks             why is this communication there?\n"
+                    "         stagec job.stg --as=megatron_lm      the plan as arguments of a framework\n"
                     "         stagec job.stg --emit=timeline -o t.svg    a picture of when what runs\n"
                     "trace    stagec job.stg -o traces             one Chakra trace per rank\n"
                     "         stagec job.stg -o traces --astra-sim=astra    and all that ASTRA-sim needs to run them\n"
@@ -481,7 +507,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   readJobs(options, diags);
   options.requests = readRequests(/*limitsCache=*/fits.getNumOccurrences() > 0, diags);
   // A shell variable that is not set must not be an option that is not given.
-  for (const cl::opt<std::string> *option : {&job, &output, &astraSim, &ranks, &stdlib, &load})
+  for (const cl::opt<std::string> *option : {&job, &output, &astraSim, &ranks, &stdlib, &load, &as})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str();
   options.files.includeDirs.assign(includes.begin(), includes.end());
@@ -501,6 +527,9 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   options.passes.printAfterAll = printAfterAll;
   options.passes.verifyEach = verifyEach;
   options.passes.timePasses = timePasses;
+  options.launcher = as;
+  if (!as.empty())
+    options.files.libraries.push_back("launchers");
   readFits(options, diags);
   readPicture(options, diags);
   bool traces = !output.empty() && options.picture.empty();
@@ -557,6 +586,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
         diags.report(SMLoc(), diag::NotForSeveral) << name;
     };
     checkOnePlan(traces, "-o");
+    checkOnePlan(!as.empty(), "--as");
     checkOnePlan(prove, "--prove");
     checkOnePlan(options.requests.has_value(), "--requests");
     checkOnePlan(emit != EmitKind::None, "--emit");
@@ -581,6 +611,12 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                              std::pair(report != ReportKind::None, "--report")})
     if (prove && given)
       diags.report(SMLoc(), diag::ProveAndOutput) << name;
+  for (auto [given, name] :
+       {std::pair(traces, "-o"), std::pair(emit != EmitKind::None, "--emit"),
+        std::pair(report != ReportKind::None, "--report"), std::pair(bool(prove), "--prove"),
+        std::pair(options.requests.has_value(), "--requests"), std::pair(fits.getNumOccurrences() > 0, "--fits")})
+    if (!as.empty() && given)
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << name << "--as prints the arguments and nothing else";
   if (prove && options.requests)
     diags.report(SMLoc(), diag::ProveAndOutput) << "--requests";
   if (isChanged(steps) && options.requests)

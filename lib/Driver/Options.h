@@ -41,14 +41,16 @@ struct Choice {
   std::vector<std::string> values;
 };
 
-/// `stagec import config.json -o job.stg`.
+/// `stagec import config.json -o job.stg`, `stagec import --launcher=megatron_lm args.txt`.
 struct ImportCommand {
   std::string input;                  ///< `-`: standard input.
   std::string output;                 ///< `-`: standard output.
   Existing existing = Existing::Keep; ///< What becomes of a file that has its name.
   std::vector<std::string> ignored;   ///< Fields to go on without.
   std::string stdlibDir;
-  FileCache cache; ///< Of syntax trees.
+  FileCache cache;             ///< Of syntax trees.
+  std::string launcher;        ///< Whose arguments the input has; empty: it is a configuration.
+  std::vector<Choice> defines; ///< Values that the arguments do not say.
 };
 
 /// `stagec doc data_parallel`, `stagec doc file.stg`, `stagec doc --all`.
@@ -94,6 +96,7 @@ struct PlanCommand {
   bool prove = false;
   std::string output; ///< The file of the best plan; empty: none, `-`: standard output, and nothing else there.
   Existing existing = Existing::Keep;
+  std::string launcher; ///< Whose arguments of the best plan are printed, and nothing else; empty: none.
 };
 
 /// What `--emit=timeline` and `--emit=memory-timeline` say of a step.
@@ -132,7 +135,8 @@ struct DriverOptions {
   bool remarks = false;
   unsigned threads = 0; ///< That compile the plans of a comparison; 0: one per core, as far as it is worth it.
   PassOptions passes;
-  std::string picture; ///< The file of SVG that `--emit` writes; empty: text on standard output.
+  std::string launcher; ///< Whose arguments of the job are printed; empty: none.
+  std::string picture;  ///< The file of SVG that `--emit` writes; empty: text on standard output.
   TimelineOptions timeline;
   /// How long units take in the picture of a schedule; none: by their FLOPs.
   std::optional<PhaseDurations> scheduleTimes = standardDurations;

@@ -101,6 +101,10 @@ bool stage::driver::runPlan(const PlanCommand &command) {
     llvm::errs() << "\r\033[K";
   if (!found)
     return false;
+  if (!command.launcher.empty()) {
+    Compilation c(session);
+    return bindPlan(c, found->getPlan(found->best.front().number)) && printArguments(c, command.launcher);
+  }
   bool writesText = command.output == "-";
   if (!command.output.empty()) {
     std::optional<std::string> text = writePlan(session, *found, found->best.front());

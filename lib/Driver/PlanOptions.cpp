@@ -33,6 +33,10 @@ cl::opt<bool> prove("prove", cl::desc("Prove the plans that are shown, as --prov
                     cl::sub(command));
 cl::opt<std::string> output("o", cl::desc("Write the first plan as a job into <best.stg>"), cl::value_desc("best.stg"),
                             cl::cat(category), cl::sub(command));
+cl::opt<std::string> as("as",
+                        cl::desc("Print the first plan as arguments of a framework, by a launcher of the library, and "
+                                 "nothing else"),
+                        cl::value_desc("megatron_lm"), cl::cat(category), cl::sub(command));
 cl::opt<bool> force("force", cl::desc("Replace <best.stg> if it exists"), cl::cat(category), cl::sub(command));
 cl::opt<ReportKind> report("report", cl::desc("How plans are shown"),
                            cl::values(clEnumValN(ReportKind::Text, "text", "for people (default)"),
@@ -55,7 +59,7 @@ void stage::driver::preparePlanOptions() { cl::HideUnrelatedOptions(category, co
 
 PlanCommand stage::driver::readPlanCommand(const char *argv0, DiagnosticEngine &diags) {
   PlanCommand result;
-  for (const cl::opt<std::string> *option : {&input, &job, &output, &stdlib})
+  for (const cl::opt<std::string> *option : {&input, &job, &output, &stdlib, &as})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << (option->ArgStr.empty()      ? "<job.stg>"
                                                    : option->ArgStr.size() > 1 ? ("--" + option->ArgStr).str()
@@ -107,6 +111,17 @@ PlanCommand stage::driver::readPlanCommand(const char *argv0, DiagnosticEngine &
   result.existing = force ? Existing::Replace : Existing::Keep;
   if (!output.empty() && checkKeepsInput(output, input, diags))
     checkReplaceable(output, result.existing, diags);
+  result.launcher = as;
+  if (!as.empty()) {
+    result.files.libraries.push_back("launchers");
+    auto refuse = [&](bool given, llvm::StringRef name) {
+      if (given)
+        diags.report(SMLoc(), diag::FlagWithoutEffect) << name << "--as prints the arguments and nothing else";
+    };
+    refuse(!output.empty(), "-o");
+    refuse(prove, "--prove");
+    refuse(report != ReportKind::Text, "--report");
+  }
   if (force && output.empty())
     diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force"
                                                    << "no file is written (-o)";

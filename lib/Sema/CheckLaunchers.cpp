@@ -21,6 +21,7 @@
 // Limits: what two conditions have in common is found by trying values, which is exact for comparisons with constants.
 //
 //===----------------------------------------------------------------------===//
+#include "JobWords.h"
 #include "NameChecker.h"
 #include "stage/Sema/Launchers.h"
 #include "stage/Sema/Walk.h"
@@ -68,9 +69,11 @@ private:
     if (stmt.condition && !checkCondition(stmt.condition, said))
       return;
     if (valueParam && said.param != valueParam) {
-      reportTwo(stmt.condition, launcher->strategy->params[*valueParam].name.name, launcher->getParam(said).name.name);
+      reportTwo(stmt.condition, launcher->params[*valueParam]->name.name, launcher->getParam(said).name.name);
       return;
     }
+    if (!said.argument.empty() && !checkArgument(stmt, said))
+      return;
     for (const ast::StringExpr *text : stmt.flags) {
       LauncherFlag flag = said;
       flag.stmt = &stmt;
@@ -117,14 +120,57 @@ private:
     return found == params.end() ? std::nullopt : std::optional<unsigned>(found - params.begin());
   }
   std::optional<unsigned> findParam(const ast::Expr *expr) {
+    if (auto *member = dyn_cast<ast::MemberExpr>(expr))
+      return findJobParam(*member);
     auto *name = dyn_cast<ast::NameExpr>(expr);
     return name ? findParam(name->name) : std::nullopt;
+  }
+
+  /// `train.B`, `job.precision`, `Llama.L`: a parameter of the launcher alone.
+  std::optional<unsigned> findJobParam(const ast::MemberExpr &expr) {
+    auto *owner = dyn_cast<ast::NameExpr>(expr.base);
+    if (!owner || findParam(owner->name))
+      return std::nullopt;
+    StringRef member = expr.member.name;
+    std::string qualified = (owner->name + "." + member).str();
+    auto known =
+        llvm::find_if(launcher->params, [&](const ast::Param *param) { return param->name.name == qualified; });
+    if (known != launcher->params.end())
+      return known - launcher->params.begin();
+    ast::Param param = ast::Param();
+    if (owner->name == trainWord || owner->name == inferWord) {
+      if (member != optimizerWord)
+        param.scalarKind.name = "size";
+    } else if (owner->name == jobWord) {
+      if (member == gpusWord)
+        param.scalarKind.name = "size";
+      else if (member != configWord && member != precisionWord && member != machineWord && member != runtimeWord)
+        return std::nullopt;
+    } else {
+      auto *model = llvm::dyn_cast_or_null<ast::ModuleDecl>(program.lookup(program.getFile(decl), owner->name));
+      auto *found =
+          model ? llvm::find_if(model->params, [&](auto &each) { return each.name.name == member; }) : nullptr;
+      if (!model || found == model->params.end() || found->tensor)
+        return std::nullopt;
+      param.scalarKind.name = found->scalarKind ? found->scalarKind.name : "size";
+    }
+    ast::ASTContext &context = program.getContext();
+    param.name = {context.copy(StringRef(qualified)), expr.range};
+    launcher->params.push_back(context.copy(ArrayRef<ast::Param>(param)).data());
+    return launcher->params.size() - 1;
   }
 
   bool checkValue(const ast::Expr *value, LauncherFlag &flag) {
     auto *binary = dyn_cast<ast::BinaryExpr>(value);
     bool isScaled = binary && (binary->op == BinaryOp::Mul || binary->op == BinaryOp::Div);
     flag.param = findParam(isScaled ? binary->left : value);
+    auto *member = dyn_cast<ast::MemberExpr>(value);
+    auto *base = member ? dyn_cast<ast::NameExpr>(member->base) : nullptr;
+    if (!flag.param && base && (flag.param = findParam(base->name))) {
+      flag.argument = member->member.name;
+      flag.scale = Scale::Plain;
+      return true;
+    }
     if (!flag.param || (isScaled && !readFactor(binary->right, flag)))
       return reportForm(value, diag::FlagValueForm);
     flag.scale = !isScaled ? Scale::Plain : binary->op == BinaryOp::Mul ? Scale::Times : Scale::Over;
@@ -134,6 +180,16 @@ private:
       return false;
     }
     return checkUnit(value, flag);
+  }
+
+  /// `order.v` is a number only where `order` is known to be something that has a `v`.
+  bool checkArgument(const ast::FlagStmt &stmt, const LauncherFlag &flag) {
+    std::optional<CTValue> value = flag.test == Test::Equals ? silent.get().evaluate(flag.constant, env) : std::nullopt;
+    auto *schedule = value && value->isDecl() ? dyn_cast<ast::ScheduleDecl>(value->getDecl()) : nullptr;
+    if (schedule && llvm::any_of(schedule->params, [&](auto &each) { return each.name.name == flag.argument; }))
+      return true;
+    diags.report(stmt.value->loc(), diag::FlagValueForm).range(stmt.value->range) << textOf(stmt.value);
+    return false;
   }
 
   static bool readFactor(const ast::Expr *expr, LauncherFlag &flag) {
@@ -237,7 +293,13 @@ private:
         (findParam(name) ? params : others).push_back(name);
     });
     auto *other = llvm::find_if(params, [&](auto *name) { return name->name != params.front()->name; });
-    if (other != params.end()) {
+    auto *member = dyn_cast<ast::MemberExpr>(expr);
+    if (auto *binary = dyn_cast<ast::BinaryExpr>(expr); binary && !member)
+      member = dyn_cast<ast::MemberExpr>(binary->left);
+    if (member && params.empty()) {
+      diags.report(member->loc(), diag::UnknownArgument).range(member->range)
+          << launcher->strategy->name.name << textOf(member);
+    } else if (other != params.end()) {
       reportTwo(expr, params.front()->name, (*other)->name);
     } else if (!params.empty()) {
       diags.report(expr->loc(), form).range(expr->range) << textOf(expr);

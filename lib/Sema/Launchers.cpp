@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Sema/Launchers.h"
+#include "JobWords.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "llvm/ADT/Sequence.h"
@@ -31,6 +32,24 @@ std::vector<const LauncherFlag *> Launcher::getFlags(unsigned param) const {
     if (flag.param == param)
       found.push_back(&flag);
   return found;
+}
+
+bool Launcher::says(StringRef param) const {
+  return llvm::any_of(flags, [&](const LauncherFlag &flag) { return flag.param && getParam(flag).name.name == param; });
+}
+
+std::string Launcher::listFlags(StringRef param) const {
+  std::string text;
+  for (const LauncherFlag &flag : flags)
+    if (flag.param && getParam(flag).name.name == param)
+      text += (text.empty() ? "'" : ", '") + flag.text->text.str() + "'";
+  return text;
+}
+
+bool Launcher::isSwitch(StringRef key) const {
+  return isKey(key) && llvm::all_of(flags, [&](const LauncherFlag &flag) {
+           return flag.key != key || (flag.param && flag.scale == Scale::None && !flag.value);
+         });
 }
 
 bool Launcher::isKey(StringRef word) const {
@@ -60,6 +79,8 @@ bool Launcher::holds(Evaluator &evaluator, const LauncherFlag &flag, const CTVal
   std::optional<CTValue> constant = evaluator.evaluate(flag.constant, Environment(program->getFile(*decl)));
   if (!constant)
     return false; // the check of the declaration has reported it
+  if (!flag.argument.empty())
+    return evaluator.isSame(value, *constant); // whatever the argument is
   if (flag.test == Test::Equals || flag.test == Test::Differs)
     return isSame(evaluator, value, *constant) == (flag.test == Test::Equals);
   std::optional<Rational> number = evaluator.getExact(value), least = evaluator.getExact(*constant);
@@ -70,14 +91,14 @@ bool Launcher::holds(Evaluator &evaluator, const LauncherFlag &flag, const CTVal
 }
 
 std::optional<CTValue> Launcher::getDefault(Evaluator &silent, unsigned param, const Environment &callee) const {
-  const ast::Param &declared = strategy->params[param];
+  const ast::Param &declared = *params[param];
   return declared.defaultValue ? silent.evaluateParam(declared, nullptr, callee, callee) : std::nullopt;
 }
 
 Launcher::Candidates Launcher::getCandidates(Evaluator &silent, unsigned param) const {
   constexpr int64_t most = 4096;
   Candidates result;
-  const ast::Param &declared = strategy->params[param];
+  const ast::Param &declared = *params[param];
   Environment file(program->getFile(*strategy));
   // Legal values that depend on other parameters are not known here.
   std::optional<CTValue> legal = declared.legal ? silent.evaluate(declared.legal, file) : std::nullopt;
@@ -124,11 +145,13 @@ Launcher::Candidates Launcher::getCandidates(Evaluator &silent, unsigned param) 
 // Reading
 //===----------------------------------------------------------------------===//
 
-std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, DiagnosticEngine &diags) const {
+std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, ArrayRef<SMLoc> places,
+                                              std::vector<std::string> *ignored, DiagnosticEngine &diags) const {
   Seen seen(flags.size());
   bool ok = true;
   for (size_t i = 0; i != words.size(); ++i) {
     StringRef word = words[i], key = word;
+    SMLoc loc = i < places.size() ? places[i] : SMLoc();
     std::optional<StringRef> value;
     if (!isKey(word) && word.contains('=')) {
       key = word.split('=').first;
@@ -137,10 +160,10 @@ std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, Diagn
     if (!isKey(key)) {
       ok = false;
       if (!word.startswith("-")) {
-        diags.report(SMLoc(), diag::StrayWord) << word << getName();
+        diags.report(loc, diag::StrayWord) << word << getName();
         continue;
       }
-      DiagnosticBuilder error = diags.report(SMLoc(), diag::UnknownFlag) << getName() << key;
+      DiagnosticBuilder error = diags.report(loc, diag::UnknownFlag) << getName() << key;
       std::vector<Candidate> keys = getKeys();
       if (const Candidate *nearest = findNearest(key, keys))
         error.note(nearest->loc, diag::DidYouMean) << nearest->name;
@@ -160,13 +183,20 @@ std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, Diagn
         ++i;
       }
     }
-    ok &= matchValue(key, value, seen, diags);
+    ok &= matchValue(key, value, loc, seen, diags);
+    bool isIgnored = llvm::any_of(llvm::zip(flags, seen), [&](auto pair) {
+      const auto &[flag, read] = pair;
+      return flag.key == key && !flag.param && read;
+    });
+    if (ignored && isIgnored && !llvm::is_contained(*ignored, key))
+      ignored->push_back(key.str());
   }
   return ok ? std::optional(std::move(seen)) : std::nullopt;
 }
 
 /// Notes a flag and its value as read; false after a report.
-bool Launcher::matchValue(StringRef key, std::optional<StringRef> value, Seen &seen, DiagnosticEngine &diags) const {
+bool Launcher::matchValue(StringRef key, std::optional<StringRef> value, SMLoc loc, Seen &seen,
+                          DiagnosticEngine &diags) const {
   std::string known;
   for (size_t i = 0; i != flags.size(); ++i) {
     const LauncherFlag &flag = flags[i];
@@ -178,23 +208,23 @@ bool Launcher::matchValue(StringRef key, std::optional<StringRef> value, Seen &s
     }
     bool wantsValue = flag.scale != Scale::None;
     if (flag.param && wantsValue && !value) {
-      diags.report(flag.text->loc(), diag::FlagWithoutValue) << key;
+      diags.report(loc.isValid() ? loc : flag.text->loc(), diag::FlagWithoutValue) << key;
       return false;
     }
     if (flag.param && !wantsValue && !flag.value && value) {
-      diags.report(flag.text->loc(), diag::FlagWithValue) << key << *value;
+      diags.report(loc.isValid() ? loc : flag.text->loc(), diag::FlagWithValue) << key << *value;
       return false;
     }
     bool isTwice = flag.param && llvm::any_of(llvm::seq<size_t>(0, flags.size()),
                                               [&](size_t other) { return flags[other].key == key && seen[other]; });
     if (isTwice) {
-      diags.report(flag.text->loc(), diag::FlagGivenTwice) << key;
+      diags.report(loc.isValid() ? loc : flag.text->loc(), diag::FlagGivenTwice) << key;
       return false;
     }
-    seen[i] = wantsValue ? value->str() : "";
+    seen[i] = SeenFlag{wantsValue ? value->str() : "", loc};
     return true;
   }
-  diags.report(SMLoc(), diag::UnknownFlagValue) << key << known << (value ? "'" + value->str() + "'" : "none");
+  diags.report(loc, diag::UnknownFlagValue) << key << known << (value ? "'" + value->str() + "'" : "none");
   return false;
 }
 
@@ -216,7 +246,7 @@ std::optional<CTValue> Launcher::parseWord(Evaluator &evaluator, unsigned param,
   if (text == "none")
     return CTValue();
   // A job is no value, and may have the name of a word.
-  const ast::Decl *found = program->lookup(program->getFile(*strategy), text);
+  const ast::Decl *found = program->lookup(getFile(param), text);
   if (found && !llvm::isa<ast::JobDecl>(found))
     return CTValue::decl(found);
   for (const Builtin &builtin : getBuiltins())
@@ -225,7 +255,37 @@ std::optional<CTValue> Launcher::parseWord(Evaluator &evaluator, unsigned param,
   return std::nullopt;
 }
 
-void Launcher::reportValue(Evaluator &evaluator, const LauncherFlag &flag, StringRef text) const {
+/// `precision` of `job.precision`.
+static StringRef getKindName(const ast::Param &param) { return param.name.name.rsplit('.').second; }
+
+/// Whether a value is a declaration of the kind that the name of a parameter of the job says.
+static bool isDecl(const CTValue &value, const ast::Param &param) {
+  const ast::Decl *decl = value.isDecl() ? value.getDecl() : nullptr;
+  StringRef kind = getKindName(param);
+  return decl && ((kind == configWord && llvm::isa<ast::ConfigDecl>(decl)) ||
+                  (kind == precisionWord && llvm::isa<ast::PrecisionDecl>(decl)) ||
+                  (kind == machineWord && llvm::isa<ast::MachineDecl>(decl)) ||
+                  (kind == runtimeWord && llvm::isa<ast::RuntimeDecl>(decl)) ||
+                  (kind == optimizerWord && llvm::isa<ast::OptimizerDecl>(decl)));
+}
+
+void Launcher::reportDecl(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const {
+  SMLoc loc = seen.loc.isValid() ? seen.loc : flag.text->loc();
+  DiagnosticBuilder error = evaluator.getDiags().report(loc, diag::BadFlagValue)
+                            << flag.key << getParam(flag).name.name << seen.text;
+  std::vector<Candidate> names;
+  for (const Candidate &candidate : program->getVisibleNames(getFile(*flag.param))) {
+    const ast::Decl *found = program->lookup(getFile(*flag.param), candidate.name);
+    if (found && isDecl(CTValue::decl(found), getParam(flag)))
+      names.push_back(candidate);
+  }
+  if (const Candidate *nearest = findNearest(seen.text, names))
+    error.note(nearest->loc, diag::DidYouMean) << nearest->name;
+}
+
+void Launcher::reportValue(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const {
+  StringRef text = seen.text;
+  SMLoc loc = seen.loc.isValid() ? seen.loc : flag.text->loc();
   DiagnosticEngine &diags = evaluator.getDiags();
   SilentEvaluator silent(*program, evaluator.getSizes(), evaluator.getBinding());
   Candidates candidates = getCandidates(silent.get(), *flag.param);
@@ -233,38 +293,50 @@ void Launcher::reportValue(Evaluator &evaluator, const LauncherFlag &flag, Strin
   for (const CTValue &value : candidates.values)
     known += (known.empty() ? "" : ", ") + (value.isNone() ? "none" : evaluator.format(value));
   if (candidates.areAll)
-    diags.report(flag.text->loc(), diag::UnknownFlagValue) << flag.key << known << "'" + text.str() + "'";
+    diags.report(loc, diag::UnknownFlagValue) << flag.key << known << "'" + text.str() + "'";
   else if (isNumber(silent.get(), *flag.param))
-    diags.report(flag.text->loc(), diag::FlagNumber) << flag.key << text;
+    diags.report(loc, diag::FlagNumber) << flag.key << text;
   else
-    diags.report(flag.text->loc(), diag::BadFlagValue) << flag.key << getParam(flag).name.name << text;
+    diags.report(loc, diag::BadFlagValue) << flag.key << getParam(flag).name.name << text;
 }
 
 /// Whether values of a parameter are numbers, by its kind or by its default.
 bool Launcher::isNumber(Evaluator &silent, unsigned param) const {
-  StringRef kind = strategy->params[param].scalarKind.name;
+  StringRef kind = params[param]->scalarKind.name;
   std::optional<CTValue> standard = getDefault(silent, param, Environment(program->getFile(*strategy)));
   return kind == "size" || kind == "int" || (kind.empty() && standard && standard->isSize());
 }
 
 /// What a flag's value is of its parameter; reported if it is none.
-std::optional<CTValue> Launcher::parse(Evaluator &evaluator, const LauncherFlag &flag, StringRef text) const {
-  if (flag.scale == Scale::Plain) {
+std::optional<CTValue> Launcher::parse(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const {
+  StringRef text = seen.text;
+  SMLoc loc = seen.loc.isValid() ? seen.loc : flag.text->loc();
+  if (flag.scale == Scale::Plain && flag.argument.empty()) {
     std::optional<CTValue> value = parseWord(evaluator, *flag.param, text);
+    if (isOfJob(*flag.param) && getParam(flag).scalarKind.name.empty() && (!value || !isDecl(*value, getParam(flag)))) {
+      reportDecl(evaluator, flag, seen);
+      return std::nullopt;
+    }
     if (!value)
-      reportValue(evaluator, flag, text);
+      reportValue(evaluator, flag, seen);
     return value;
   }
   int64_t number;
   if (text.startswith("-") || text.startswith("+") || text.getAsInteger(10, number)) {
-    evaluator.getDiags().report(flag.text->loc(), diag::FlagNumber) << flag.key << text;
+    evaluator.getDiags().report(loc, diag::FlagNumber) << flag.key << text;
     return std::nullopt;
+  }
+  if (!flag.argument.empty()) {
+    std::optional<CTValue> value = evaluator.evaluate(flag.constant, Environment(program->getFile(*decl)));
+    if (!value || !value->isDecl())
+      return std::nullopt; // the check of the declaration has reported it
+    return CTValue::decl(value->getDecl(), {{{flag.argument, SMRange()}, CTValue::integer(number), SMRange()}});
   }
   Rational whole = Rational::integer(number);
   std::optional<Rational> scaled = flag.scale == Scale::Over ? whole.mul(flag.factor) : whole.div(flag.factor);
   Size size = scaled ? evaluator.getSizes().constant(*scaled) : Size();
   if (!size || (flag.unit.isNumber() && (!scaled->isInteger() || isTooLarge(*scaled)))) {
-    evaluator.getDiags().report(flag.text->loc(), diag::FlagFraction)
+    evaluator.getDiags().report(loc, diag::FlagFraction)
         << flag.key << text << getParam(flag).name.name << (scaled ? scaled->str() : "beyond 127 bits");
     return std::nullopt;
   }
@@ -280,7 +352,7 @@ bool Launcher::agrees(Evaluator &evaluator, unsigned param, const CTValue &value
 }
 
 bool Launcher::readParam(Evaluator &evaluator, unsigned param, const Seen &seen,
-                         const std::optional<CTValue> &defaultValue, std::optional<CTValue> &value) const {
+                         const std::optional<CTValue> &defaultValue, SMLoc begin, std::optional<CTValue> &value) const {
   bool isSeen = false, hasConditions = false;
   for (size_t i = 0; i != flags.size(); ++i) {
     if (flags[i].param != param)
@@ -293,7 +365,8 @@ bool Launcher::readParam(Evaluator &evaluator, unsigned param, const Seen &seen,
     if (!value)
       return false;
   }
-  bool isDefault = defaultValue ? agrees(evaluator, param, *defaultValue, seen) : !isSeen && !hasConditions;
+  bool isDefault =
+      defaultValue ? agrees(evaluator, param, *defaultValue, seen) : !isSeen && (!hasConditions || isOfJob(param));
   if (!value && isDefault)
     return true;
   if (!value) {
@@ -304,16 +377,16 @@ bool Launcher::readParam(Evaluator &evaluator, unsigned param, const Seen &seen,
   }
   if (value && agrees(evaluator, param, *value, seen))
     return true;
-  reportContradiction(evaluator, param, seen);
+  reportContradiction(evaluator, param, seen, begin);
   return false;
 }
 
-void Launcher::reportContradiction(Evaluator &evaluator, unsigned param, const Seen &seen) const {
+void Launcher::reportContradiction(Evaluator &evaluator, unsigned param, const Seen &seen, SMLoc begin) const {
   std::vector<const LauncherFlag *> read, all = getFlags(param);
   for (size_t i = 0; i != flags.size(); ++i)
     if (flags[i].param == param && seen[i])
       read.push_back(&flags[i]);
-  StringRef name = strategy->params[param].name.name;
+  StringRef name = params[param]->name.name;
   DiagnosticEngine &diags = evaluator.getDiags();
   auto join = [](ArrayRef<const LauncherFlag *> list) {
     std::string text;
@@ -321,28 +394,33 @@ void Launcher::reportContradiction(Evaluator &evaluator, unsigned param, const S
       text += (text.empty() ? "'" : ", '") + flag->text->text.str() + "'";
     return text;
   };
+  SMLoc loc = begin.isValid() ? begin : all.front()->text->loc();
+  if (!read.empty()) {
+    SMLoc place = seen[read.front() - flags.data()]->loc;
+    loc = place.isValid() ? place : read.front()->text->loc();
+  }
   if (read.empty())
-    diags.report(all.front()->text->loc(), diag::FlagNeeded) << name << join(all);
+    diags.report(loc, diag::FlagNeeded) << name << join(all);
   else if (read.size() > 1)
-    diags.report(read.front()->text->loc(), diag::FlagsContradict) << join(read) << name;
+    diags.report(loc, diag::FlagsContradict) << join(read) << name;
   else
-    diags.report(read.front()->text->loc(), diag::FlagContradictsItself)
-        << read.front()->key << *seen[read.front() - flags.data()] << getName()
-        << ast::textOf(read.front()->stmt->condition);
+    diags.report(loc, diag::FlagContradictsItself) << read.front()->key << seen[read.front() - flags.data()]->text
+                                                   << getName() << ast::textOf(read.front()->stmt->condition);
 }
 
-std::optional<std::vector<NamedValue>> Launcher::read(Evaluator &evaluator, ArrayRef<std::string> words) const {
-  std::optional<Seen> seen = match(words, evaluator.getDiags());
+std::optional<std::vector<NamedValue>> Launcher::read(Evaluator &evaluator, ArrayRef<std::string> words,
+                                                      ArrayRef<SMLoc> places, std::vector<std::string> *ignored) const {
+  std::optional<Seen> seen = match(words, places, ignored, evaluator.getDiags());
   if (!seen)
     return std::nullopt;
   SilentEvaluator silent(*program, evaluator.getSizes(), evaluator.getBinding());
   Environment callee(program->getFile(*strategy));
   std::vector<NamedValue> arguments;
   bool ok = true;
-  for (unsigned i = 0; i != strategy->params.size(); ++i) {
-    const ast::Param &param = strategy->params[i];
+  for (unsigned i = 0; i != params.size(); ++i) {
+    const ast::Param &param = *params[i];
     std::optional<CTValue> standard = getDefault(silent.get(), i, callee), value;
-    if (!readParam(evaluator, i, *seen, standard, value)) {
+    if (!readParam(evaluator, i, *seen, standard, places.empty() ? SMLoc() : places.front(), value)) {
       ok = false;
       continue;
     }

@@ -8,7 +8,9 @@
 //     "--ddp-bucket-size" = bucket / 4B if bucket != none;    a value in another unit, written where a condition holds
 //     "--use-distributed-optimizer" if zero >= 1;             a flag alone
 //     "--cp-comm-type=all_gather" if !ring;                   one value of a flag
-//     "--bf16" ignored;                                       said by another entry of the job
+//     "--vp" = order.v if order == interleaved;               an argument of a value: order = interleaved(v = 2)
+//     "--seq-length" = train.S;                               a value of the job, not of the strategy
+//     "--lr" ignored;                                         no plan depends on it
 //   }
 //
 //   read    --tensor-model-parallel-size 8 --use-distributed-optimizer  ->  tp = 8, zero = 1, ring = true
@@ -22,7 +24,10 @@
 //     identity, and what no value is written as is a fault. Values that are written alike, such as zero = 2, are not:
 //     write() refuses them, because reading its flags would give another value.
 //
-// Limits: whole numbers, words, truth values and declarations without arguments; no lists.
+// Values of the job are parameters, too: `train.B` and `infer.B` of its step, `Llama.L` of its model, and `job.config`,
+// `job.precision`, `job.machine`, `job.runtime` and `job.gpus`. They have no default: without a flag nothing is said.
+//
+// Limits: whole numbers, words, truth values, and declarations with one argument at most; no lists.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SEMA_LAUNCHERS_H
@@ -43,7 +48,8 @@ struct LauncherFlag {
   const ast::StringExpr *text;    ///< Of the statement, which may ignore several.
   StringRef key;                  ///< The text up to `=`.
   std::optional<StringRef> value; ///< The text behind `=`; nothing: there is none.
-  std::optional<unsigned> param;  ///< Of the strategy; nothing: the flag is ignored.
+  std::optional<unsigned> param;  ///< Of Launcher::getParams(); nothing: the flag is ignored.
+  StringRef argument;             ///< The value is this argument of the parameter's value; empty: the value itself.
   Scale scale = Scale::None;
   Rational factor = Rational::integer(1); ///< Of Times and Over; in base units, not 0.
   Dimension unit;                         ///< Of the factor.
@@ -59,22 +65,54 @@ public:
 
   StringRef getName() const { return decl->name.name; }
   const ast::StrategyDecl &getStrategy() const { return *strategy; }
+  const ast::File &getFile() const { return program->getFile(*decl); }
+  /// Of the strategy, then what flags say of the job, by qualified names: `train.B`.
+  ArrayRef<const ast::Param *> getParams() const { return params; }
+  bool isOfJob(unsigned param) const { return param >= strategy->params.size(); }
+  /// Some flag is about the parameter.
+  bool says(StringRef param) const;
+  /// The flags about a parameter, for messages: `'--bf16', '--fp16'`.
+  std::string listFlags(StringRef param) const;
+  bool hasKey(StringRef key) const { return isKey(key); }
+  /// Each flag with this key is a word alone.
+  bool isSwitch(StringRef key) const;
 
   /// The arguments of the strategy that are written as these words: `--tp 8`, `--tp=8`. A parameter that the words
   /// leave at its default is not among them. Flags that the launcher ignores are skipped, each with the word behind it
-  /// that is no flag. Nothing after a report.
-  std::optional<std::vector<NamedValue>> read(Evaluator &evaluator, ArrayRef<std::string> words) const;
+  /// that is no flag. Nothing after a report. `places`: where the words stand, if they stand anywhere. `ignored` gets
+  /// the flags that were skipped.
+  std::optional<std::vector<NamedValue>> read(Evaluator &evaluator, ArrayRef<std::string> words,
+                                              ArrayRef<SMLoc> places = {},
+                                              std::vector<std::string> *ignored = nullptr) const;
   /// The words that say these arguments, in the order of the launcher. Reading them gives the arguments back, except
   /// for parameters that are said in another way, such as by the number of ranks. Nothing after a report.
   std::optional<std::vector<std::string>> write(Evaluator &evaluator, ArrayRef<NamedValue> arguments,
                                                 ArrayRef<StringRef> saidElsewhere = {}) const;
 
+  /// A parameter with a value that the words do not say.
+  struct Unsaid {
+    unsigned param;
+    CTValue value;
+    std::optional<CTValue> read; ///< What the words say instead; nothing: nothing.
+  };
+  /// The words that say these arguments as far as flags can, and the rest. Nothing after a report.
+  struct Written {
+    std::vector<std::string> words;
+    std::vector<Unsaid> unsaid;
+  };
+  std::optional<Written> writeKnown(Evaluator &evaluator, ArrayRef<NamedValue> arguments) const;
+
 private:
   friend class LauncherChecker;
   /// By parameter its value; nothing: it has none, because it needs an argument.
   using Values = std::vector<std::optional<CTValue>>;
-  /// By flag its value as it was read, empty where it has none; nothing: the flag was not read.
-  using Seen = std::vector<std::optional<std::string>>;
+  /// The value of a flag as it was read, empty where it has none.
+  struct SeenFlag {
+    std::string text;
+    SMLoc loc;
+  };
+  /// By flag; nothing: the flag was not read.
+  using Seen = std::vector<std::optional<SeenFlag>>;
   /// Values of a parameter, in order.
   struct Candidates {
     std::vector<CTValue> values;
@@ -82,11 +120,16 @@ private:
   };
 
   Launcher(const Program &program, const ast::LauncherDecl &decl, const ast::StrategyDecl &strategy)
-      : program(&program), decl(&decl), strategy(&strategy) {}
+      : program(&program), decl(&decl), strategy(&strategy) {
+    for (const ast::Param &param : strategy.params)
+      params.push_back(&param);
+  }
 
   /// `interleaved(v = 2)` is not `interleaved`.
   static bool isSame(Evaluator &evaluator, const CTValue &a, const CTValue &b);
-  const ast::Param &getParam(const LauncherFlag &flag) const { return strategy->params[*flag.param]; }
+  const ast::Param &getParam(const LauncherFlag &flag) const { return *params[*flag.param]; }
+  /// Where the names of its values are declared.
+  const ast::File &getFile(unsigned param) const { return isOfJob(param) ? getFile() : program->getFile(*strategy); }
   std::vector<const LauncherFlag *> getFlags(unsigned param) const;
   bool isKey(StringRef word) const;
   std::vector<Candidate> getKeys() const;
@@ -97,26 +140,38 @@ private:
   /// The default value; nothing if there is none, or if other parameters decide it that have no value yet.
   std::optional<CTValue> getDefault(Evaluator &silent, unsigned param, const Environment &callee) const;
 
-  std::optional<Seen> match(ArrayRef<std::string> words, DiagnosticEngine &diags) const;
-  bool matchValue(StringRef key, std::optional<StringRef> value, Seen &seen, DiagnosticEngine &diags) const;
-  std::optional<CTValue> parse(Evaluator &evaluator, const LauncherFlag &flag, StringRef text) const;
+  std::optional<Seen> match(ArrayRef<std::string> words, ArrayRef<SMLoc> places, std::vector<std::string> *ignored,
+                            DiagnosticEngine &diags) const;
+  bool matchValue(StringRef key, std::optional<StringRef> value, SMLoc loc, Seen &seen, DiagnosticEngine &diags) const;
+  std::optional<CTValue> parse(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const;
   bool isNumber(Evaluator &silent, unsigned param) const;
-  void reportValue(Evaluator &evaluator, const LauncherFlag &flag, StringRef text) const;
+  void reportDecl(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const;
+  void reportValue(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const;
   std::optional<CTValue> parseWord(Evaluator &evaluator, unsigned param, StringRef text) const;
   /// False after a report; `value` is nothing where the parameter has its default.
+  /// `begin`: where the words begin.
   bool readParam(Evaluator &evaluator, unsigned param, const Seen &seen, const std::optional<CTValue> &defaultValue,
-                 std::optional<CTValue> &value) const;
+                 SMLoc begin, std::optional<CTValue> &value) const;
   bool agrees(Evaluator &evaluator, unsigned param, const CTValue &value, const Seen &seen) const;
-  void reportContradiction(Evaluator &evaluator, unsigned param, const Seen &seen) const;
+  void reportContradiction(Evaluator &evaluator, unsigned param, const Seen &seen, SMLoc begin) const;
 
   /// All parameters with these arguments. Nothing after a report.
   std::optional<Values> bind(Evaluator &evaluator, ArrayRef<NamedValue> arguments) const;
+  /// Whether an argument is given.
+  bool isGiven(unsigned param, ArrayRef<NamedValue> arguments) const;
+  /// The words of these values, but for those of `left`. Nothing after a report.
+  std::optional<std::vector<std::string>> compose(Evaluator &evaluator, ArrayRef<NamedValue> arguments,
+                                                  const Values &values, ArrayRef<unsigned> left) const;
+  /// What the words do not say. They may contradict each other; then flags without a number are to blame.
+  std::vector<Unsaid> findUnsaid(Evaluator &evaluator, ArrayRef<NamedValue> arguments, const Values &values,
+                                 ArrayRef<std::string> words) const;
   /// The number or word of a flag; nothing (unreported) if the value has none.
   std::optional<std::string> print(Evaluator &evaluator, const LauncherFlag &flag, const CTValue &value) const;
 
   const Program *program;
   const ast::LauncherDecl *decl;
   const ast::StrategyDecl *strategy;
+  std::vector<const ast::Param *> params;
   std::vector<LauncherFlag> flags;
 };
 
