@@ -211,7 +211,7 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   return step;
 }
 
-bool stage::completeStepReport(Compilation &c, StepReport &step) {
+bool stage::completeStepReport(Compilation &c, StepReport &step, bool withSensitivities) {
   std::optional<Machine> machine = makeMachine(c);
   if (!machine)
     return false;
@@ -225,6 +225,8 @@ bool stage::completeStepReport(Compilation &c, StepReport &step) {
       return false;
     step.range = std::minmax(*least, *most);
   }
+  if (!withSensitivities)
+    return true;
   step.sensitivities = findSensitivities({c.program.get()}, *machine, runtime, step.time, c.diags);
   return step.sensitivities.has_value();
 }

@@ -170,7 +170,9 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     report = makeReport(c, /*withMoments=*/true);
     if (!report)
       return false;
-    if (report->step && options.report != ReportKind::None && !completeStepReport(c, *report->step))
+    // A screen does not show what would make the step shorter.
+    if (report->step && options.report != ReportKind::None &&
+        !completeStepReport(c, *report->step, /*withSensitivities=*/options.report != ReportKind::Text))
       return false;
     if (options.emit == EmitKind::Memory)
       print(llvm::outs(), report->memory);

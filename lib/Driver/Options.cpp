@@ -66,15 +66,17 @@ cl::opt<std::string> from("from",
                           cl::desc("Draw --emit=timeline or memory-timeline from this time of the step on (default: "
                                    "0s); in a short window of a timeline each op is a box with its name"),
                           cl::value_desc("20ms"), cl::cat(lookCategory));
-cl::opt<std::string> to("to", cl::desc("Draw --emit=timeline or memory-timeline up to this time (default: the end of the step)"),
-                        cl::value_desc("25ms"), cl::cat(lookCategory));
+cl::opt<std::string>
+    to("to", cl::desc("Draw --emit=timeline or memory-timeline up to this time (default: the end of the step)"),
+       cl::value_desc("25ms"), cl::cat(lookCategory));
 cl::opt<std::string> explain("explain",
                              cl::desc("Print what a message means and what to write instead, by its code, as in "
                                       "--explain=size-not-divisible"),
                              cl::value_desc("code"), cl::cat(lookCategory));
 constexpr unsigned standardWidth = 1600, minWidth = 640, maxWidth = 4096;
-cl::opt<unsigned> width("width", cl::desc("Width of the picture of --emit=timeline or memory-timeline in pixels (default: 1600)"),
-                        cl::init(standardWidth), cl::value_desc("pixels"), cl::cat(lookCategory));
+cl::opt<unsigned>
+    width("width", cl::desc("Width of the picture of --emit=timeline or memory-timeline in pixels (default: 1600)"),
+          cl::init(standardWidth), cl::value_desc("pixels"), cl::cat(lookCategory));
 cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
                          cl::value_desc("name"), cl::cat(compileCategory));
 cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(searchCategory));

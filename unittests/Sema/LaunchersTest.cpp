@@ -207,7 +207,8 @@ TEST_F(Launchers, Library) {
                  "--sequence-parallel --use-distributed-optimizer --recompute-granularity selective --bf16 "
                  "--cp-comm-type all_gather",
                  "megatron_lm"),
-            "pp = 16, tp = 8, zero = 1, recompute = selective");
+            "pp = 16, tp = 8, zero = 1, recompute = selective, Llama.L = 96, Llama.D = 12288, Llama.H = 96, "
+            "train.microbatch = 1, train.B = 1536, train.S = 2048, job.precision = bf16_mixed");
   EXPECT_EQ(read("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2", "megatron_lm"),
             read("--recompute-num-layers=2 --recompute-granularity=full", "megatron_lm"));
   expectPart(read("--recompute-method block", "megatron_lm"), "the value of '--recompute-method' is one of uniform");
@@ -223,14 +224,14 @@ TEST_F(Launchers, Library) {
   EXPECT_EQ(read("zero_optimization.stage 2 zero_optimization.reduce_bucket_size 500000000 "
                  "zero_optimization.offload_optimizer.device cpu communication_data_type fp32 bf16.enabled true",
                  "deepspeed"),
-            "stage = 2, bucket = 1GB, reduce_type = f32, offload_optimizer = true");
+            "stage = 2, bucket = 1GB, reduce_type = f32, offload_optimizer = true, job.precision = bf16_mixed");
   expectPart(read("bf16.enabled true", "deepspeed"), "no value of 'stage' is written without a flag");
   EXPECT_EQ(read("--parallelism.data_parallel_shard_degree=64 --parallelism.fsdp_reshard_after_forward=never "
                  "--activation_checkpoint.mode=none",
                  "torchtitan"),
             "dp = 64, keep = true");
   EXPECT_EQ(read("--tensor-parallel-size 8 --data-parallel-size 2 --max-model-len 8192", "vllm"),
-            "dp = 2, tp = 8, sequence_parallel = false");
+            "dp = 2, tp = 8, sequence_parallel = false, infer.S = 8192");
   EXPECT_EQ(read("--tensor-parallel-size 8 --decode-context-parallel-size 2", "vllm_decode_context"),
             "tp = 8, dcp = 2");
 }

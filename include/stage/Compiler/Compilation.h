@@ -61,9 +61,9 @@ bool runMiddle(Compilation &c, const PassOptions &passes = {});
 std::pair<__int128, __int128> divideCapacity(const sema::BoundJob &job);
 /// What a step takes on the machine of the job, which must have one. Nothing after errors.
 std::optional<StepReport> makeStepReport(Compilation &c);
-/// Adds what a report of one plan says besides: a range of the step, and what would make it shorter. It takes as long
-/// as some ten such reports. False after errors.
-bool completeStepReport(Compilation &c, StepReport &step);
+/// Adds what a report of one plan says besides: a range of the step, and, if asked for, what would make it shorter,
+/// which takes as long as some ten such reports. False after errors.
+bool completeStepReport(Compilation &c, StepReport &step, bool withSensitivities = true);
 /// What the runtime of the job keeps of the compiled program. Null after errors.
 const RuntimeMemory *findRuntimeMemory(Compilation &c);
 /// What the compiled program costs, without its traces. Nothing after errors. `withMoments`: with the peak of each kind
