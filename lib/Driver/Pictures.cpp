@@ -173,6 +173,10 @@ bool stage::driver::printMemoryTimeline(Compilation &c, std::optional<TimedPart>
   } else {
     for (const StageProgram &stage : c.program->stages)
       window.to = std::max(window.to, Ticks(countNodes(*c.program, stage)));
+    if (!window.to) {
+      c.diags.report(name.loc(), diag::ScheduleTakesNoTime).range(name.range);
+      return false;
+    }
   }
   const MemoryTimeline timeline = {
       name.name.str(), &report->memory, memory, &runtime, c.job->machine ? int64_t(divideCapacity(*c.job).first) : 0,

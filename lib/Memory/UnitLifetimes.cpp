@@ -418,7 +418,7 @@ void UnitSimulator::findPeaks(MemorySpace space) {
     if (tensor.last < 0 || tensor.maker->type.space != space)
       continue;
     ByteCount size = ByteCount(tensor.size) * getCopies(tensor);
-    change[tensor.first] += size;
+    change[getBegin(tensor)] += size;
     change[tensor.last + 1] -= size;
     if (isKeptAfter(tensor, tensor.unit) && tensor.kind != MemoryClass::Parameters)
       tensor.kind = MemoryClass::Activations;
@@ -472,7 +472,7 @@ template <typename Filter> std::vector<LiveValue> UnitSimulator::list(Filter fil
 }
 
 std::vector<LiveValue> UnitSimulator::listLive(unsigned node) const {
-  return list([&](const UnitTensor &tensor) { return tensor.first <= node && tensor.last >= int(node); });
+  return list([&](const UnitTensor &tensor) { return getBegin(tensor) <= node && tensor.last >= int(node); });
 }
 
 std::vector<LiveValue> UnitSimulator::listKept(unsigned unit) const {

@@ -242,7 +242,8 @@ private:
     if (std::optional<bool> fits = fitsMemory(report))
       parts.push_back((*fits ? "fits into " : "does not fit into ") + shortenBytes(double(report.step->capacity)));
     if (const std::optional<AllocatorUse> &use = report.memory.allocator)
-      parts.push_back("the allocator reserves " + shortenBytes(double(use->reserved)));
+      parts.push_back("the allocator reserves " + shortenBytes(double(use->reserved)) +
+                      (use->fits ? "" : ", which does not fit"));
     if (worst.inFlight > 1)
       parts.push_back(formatCount(worst.inFlight) + (worst.savedPerMicrobatch.size() > 1
                                                          ? " chunks of microbatches in flight"

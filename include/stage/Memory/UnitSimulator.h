@@ -243,6 +243,10 @@ private:
   bool isKeptAfter(const UnitTensor &tensor, unsigned unit) const {
     return tensor.unit <= unit && tensor.last >= int(ends[unit]);
   }
+  /// The node from which on it takes memory. What is received is there when its unit begins, wherever its recv stands.
+  unsigned getBegin(const UnitTensor &tensor) const {
+    return isReceived(tensor) ? getFirstNode(tensor.unit) : tensor.first;
+  }
   template <typename Filter> std::vector<LiveValue> list(Filter filter) const;
 
   const Program &program;
