@@ -3,7 +3,6 @@
 #include "stage/Machine/TimeText.h"
 #include "stage/Support/Escape.h"
 #include "stage/Support/Table.h"
-#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace stage;
@@ -142,4 +141,22 @@ void stage::printTimeAxis(llvm::raw_ostream &os, const TimeScale &scale, int64_t
          << "\">" << unit.format(time, decimals, /*keepsZeros=*/true) << "</text>\n";
   }
   os << "</g>\n";
+}
+
+int64_t stage::printLegend(llvm::raw_ostream &os, llvm::ArrayRef<LegendEntry> entries, int64_t top, int64_t width,
+                           int64_t fontSize) {
+  constexpr int64_t lineHeight = 18, boxSize = 12, left = 8;
+  int64_t x = left, y = top;
+  for (const LegendEntry &entry : entries) {
+    int64_t size = boxSize + 6 + estimateWidth(entry.text, fontSize) + 12;
+    if (x > left && x + size > width) {
+      x = left;
+      y += lineHeight;
+    }
+    os << "<rect x=\"" << x << "\" y=\"" << y << "\" width=\"" << boxSize << "\" height=\"" << boxSize << "\" fill=\""
+       << entry.fill << "\" stroke=\"#555\" stroke-width=\".5\"/><text x=\"" << x + boxSize + 4 << "\" y=\"" << y + 10
+       << "\">" << escapeXml(entry.text) << "</text>\n";
+    x += size;
+  }
+  return y + lineHeight;
 }

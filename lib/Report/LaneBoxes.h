@@ -15,6 +15,7 @@
 #define STAGE_LIB_REPORT_LANEBOXES_H
 
 #include "stage/Machine/Ticks.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -72,6 +73,13 @@ private:
 /// Ticks at round times, 90 pixels apart or more: lines of a grid from `top` to `bottom`, or marks with their times.
 void printTimeAxis(llvm::raw_ostream &os, const TimeScale &scale, int64_t left, int64_t top, int64_t bottom,
                    bool isGrid);
+struct LegendEntry {
+  const char *fill;
+  std::string text;
+};
+/// Entries from the left to the right, on lines that are no wider than the picture. Returns where the last one ends.
+int64_t printLegend(llvm::raw_ostream &os, llvm::ArrayRef<LegendEntry> entries, int64_t top, int64_t width,
+                    int64_t fontSize);
 /// Pixels that a text takes, in a wide font.
 int64_t estimateWidth(llvm::StringRef text, int64_t fontSize);
 /// `12.5` of 12,500 thousandths.

@@ -94,7 +94,7 @@ public:
 private:
   static constexpr size_t maxRows = 64;
   std::vector<std::string> describe() const;
-  int64_t printLegend(llvm::raw_ostream &os, int64_t top) const;
+  std::vector<LegendEntry> listLegend() const;
   void printByteAxis(llvm::raw_ostream &os, int64_t top) const;
   const Columns &getWorst() const {
     return *std::max_element(rows.begin(), rows.end(),
@@ -198,27 +198,16 @@ std::vector<std::string> Painter::describe() const {
   return lines;
 }
 
-/// Returns where it ends.
-int64_t Painter::printLegend(llvm::raw_ostream &os, int64_t top) const {
-  constexpr int64_t boxSize = 12;
-  int64_t x = 8, y = top;
-  for (const Layer &layer : llvm::reverse(layers)) {
-    if (llvm::all_of(timeline.report->stages, [&](const StageMemory &stage) {
-          return stage.peak[layer.kind] == 0 &&
-                 llvm::all_of(stage.moments, [&](auto &moment) { return moment.peak[layer.kind] == 0; });
+/// Classes of which some rank holds something, the uppermost first.
+std::vector<LegendEntry> Painter::listLegend() const {
+  std::vector<LegendEntry> entries;
+  for (const Layer &layer : llvm::reverse(layers))
+    if (llvm::any_of(timeline.report->stages, [&](const StageMemory &stage) {
+          return stage.peak[layer.kind] != 0 ||
+                 llvm::any_of(stage.moments, [&](auto &moment) { return moment.peak[layer.kind] != 0; });
         }))
-      continue;
-    int64_t size = boxSize + 18 + estimateWidth(layer.text, textSize);
-    if (x > 8 && x + size > width) {
-      x = 8;
-      y += lineHeight;
-    }
-    os << "<rect x=\"" << x << "\" y=\"" << y << "\" width=\"" << boxSize << "\" height=\"" << boxSize << "\" fill=\""
-       << layer.fill << "\"/><text x=\"" << x + boxSize + 4 << "\" y=\"" << y + 10 << "\">" << layer.text
-       << "</text>\n";
-    x += size;
-  }
-  return y + lineHeight;
+      entries.push_back({layer.fill, layer.text});
+  return entries;
 }
 
 /// Lines at round numbers of bytes, 24 pixels apart or more, and the capacity.
@@ -242,7 +231,7 @@ void Painter::print(llvm::raw_ostream &os) const {
   std::string legend, body;
   llvm::raw_string_ostream legendOs(legend), bodyOs(body);
   std::vector<std::string> lines = describe();
-  int64_t y = printLegend(legendOs, 26 + lineHeight * int64_t(lines.size() - 1)) + 10;
+  int64_t y = printLegend(legendOs, listLegend(), 26 + lineHeight * int64_t(lines.size() - 1), width, textSize) + 10;
   constexpr int64_t gap = 12;
   int64_t top = y;
   for (const Columns &row : rows) {

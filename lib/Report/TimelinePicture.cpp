@@ -50,7 +50,7 @@ private:
   std::string nameRow(unsigned classNumber) const;
   std::vector<std::string> wrap(const std::string &text) const;
   std::vector<std::string> describe() const;
-  int64_t printLegend(llvm::raw_ostream &os, int64_t top) const;
+  std::vector<LegendEntry> listLegend() const;
   int64_t getHeight(const Row &row) const {
     return heights.head + heights.main + int64_t(row.lanes.size()) * heights.lane + heights.gap;
   }
@@ -235,34 +235,22 @@ std::vector<std::string> Painter::wrap(const std::string &text) const {
   return lines;
 }
 
-/// Returns where it ends.
-int64_t Painter::printLegend(llvm::raw_ostream &os, int64_t top) const {
-  constexpr int64_t lineHeight = 18, boxSize = 12;
-  int64_t x = 8, y = top;
-  auto printEntry = [&](const char *fill, const std::string &text) {
-    int64_t size = boxSize + 6 + estimateWidth(text, textSize) + 12;
-    if (x > 8 && x + size > width) {
-      x = 8;
-      y += lineHeight;
-    }
-    os << "<rect x=\"" << x << "\" y=\"" << y << "\" width=\"" << boxSize << "\" height=\"" << boxSize << "\" fill=\""
-       << fill << "\" stroke=\"#555\" stroke-width=\".5\"/><text x=\"" << x + boxSize + 4 << "\" y=\"" << y + 10
-       << "\">" << escapeXml(text) << "</text>\n";
-    x += size;
+std::vector<LegendEntry> Painter::listLegend() const {
+  static constexpr std::pair<const char *, const char *> others[] = {
+      {collectiveFill, "collective"},
+      {messageFill, "message"},
+      {copyFill, "copy"},
+      {exposedFill, "exposed: compute waits for communication"},
+      {hostFill, "host, or waiting for it"},
+      {idleFill, "bubble: compute waits for another stage"},
   };
+  std::vector<LegendEntry> entries;
   for (PhaseKind phase : phases)
-    printEntry(getFill(phase), describeKind(phase));
-  auto printIfUsed = [&](const char *fill, const char *text) {
-    if (fills.count(fill))
-      printEntry(fill, text);
-  };
-  printIfUsed(collectiveFill, "collective");
-  printIfUsed(messageFill, "message");
-  printIfUsed(copyFill, "copy");
-  printIfUsed(exposedFill, "exposed: compute waits for communication");
-  printIfUsed(hostFill, "host, or waiting for it");
-  printEntry(idleFill, "bubble: compute waits for another stage");
-  return y + lineHeight;
+    entries.push_back({getFill(phase), describeKind(phase)});
+  for (auto [fill, text] : others)
+    if (fill == idleFill || fills.count(fill))
+      entries.push_back({fill, text});
+  return entries;
 }
 
 void Painter::printRow(llvm::raw_ostream &os, const Row &row, int64_t top) const {
@@ -315,7 +303,7 @@ void Painter::print(llvm::raw_ostream &os) {
   std::string legend, body;
   int64_t textTop = 20, y = textTop + 18 * int64_t(titles.size() + others.size() - 1);
   llvm::raw_string_ostream legendOs(legend), bodyOs(body);
-  y = printLegend(legendOs, y + 8) + 20;
+  y = printLegend(legendOs, listLegend(), y + 8, width, textSize) + 20;
   int64_t top = y;
   bool cuts = rows.size() < timeline.getNumClasses();
   std::vector<int64_t> tops;
