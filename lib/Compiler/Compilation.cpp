@@ -8,6 +8,7 @@
 #include "stage/IRGen/IRGen.h"
 #include "stage/Memory/RuntimeMemory.h"
 #include "stage/Memory/SimulatedAllocator.h"
+#include "stage/Time/StepBound.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/training/LossScale.h"
@@ -209,6 +210,11 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   step.time = std::move(*time);
   countTokens(c, step);
   return step;
+}
+
+Ticks stage::findLeastStep(Compilation &c) {
+  std::optional<Machine> machine = makeMachine(c);
+  return machine ? findLeastStep(*c.program, *machine, makeRuntime(c.job->runtime), c.diags) : 0;
 }
 
 bool stage::completeStepReport(Compilation &c, StepReport &step, bool withSensitivities) {

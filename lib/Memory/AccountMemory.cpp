@@ -456,13 +456,16 @@ std::string MemoryPeak::describeMoment() const {
 }
 
 MemoryReport stage::accountMemory(const Program &program, DiagnosticEngine &diags, const RuntimeMemory *memory,
-                                  bool withMoments) {
+                                  bool withMoments, std::optional<ByteCount> limit) {
   unsigned errorsBefore = diags.getNumErrors();
   MemoryReport report;
   report.program = &program;
   report.saved = collectSavedBytes(*program.graph);
   Accountant accountant(program, diags, memory, withMoments);
-  for (const StageProgram &stage : program.stages)
+  for (const StageProgram &stage : program.stages) {
     report.stages.push_back(accountant.account(stage));
+    if (limit && report.stages.back().peak.getTotal() > *limit)
+      break;
+  }
   return diags.getNumErrors() == errorsBefore ? report : MemoryReport();
 }

@@ -61,8 +61,8 @@ static void printExcluded(llvm::raw_ostream &os, const SearchResult &result) {
     if (count)
       table.addRow({formatCount(count), what});
   };
-  add(result.numFit, "fit, and were compiled with times");
-  add(result.numTooSlow, "take longer than those shown, by what their FLOPs take at the peak of the machine");
+  add(result.numFit, "fit, and have a time");
+  add(result.numTooSlow, "take longer than those shown, by a lower bound of their step");
   if (result.numTooLarge) {
     std::string nearest;
     if (result.nearest)

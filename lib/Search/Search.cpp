@@ -20,14 +20,16 @@ using sema::CandidateValue;
 
 /// So many candidates are gone through in some minutes.
 constexpr size_t mostCandidates = 20'000'000;
-/// Plans of a round, after which bounds are asked again. The same for any number of threads.
-constexpr size_t firstRound = 32, otherRounds = 256;
+/// Plans of the first round, behind which those that fit are timed; each round is so many times as long as the one
+/// before. The same for any number of threads, as is the number of plans that are timed together.
+constexpr size_t firstRound = 64, growthOfRounds = 4, timedTogether = 8;
 
 namespace {
 enum class State : uint8_t {
   Waiting,  ///< It was bound, and may be compiled.
   Refused,  ///< By the compiler.
   TooLarge, ///< Its bound of memory says so, or memory that was accounted.
+  Fits,     ///< It was compiled, and has no time yet.
   TooSlow,  ///< Its bound of time.
   Excluded, ///< By a requirement about its report.
   Found,
@@ -39,7 +41,7 @@ struct Candidate {
   bool isExact = false; ///< `memory` was accounted.
   __int128 memory = 0;  ///< Bytes: a bound, or exact.
   __int128 limit = 0;   ///< Bytes; 0: none.
-  double time = 0;      ///< Ticks: a bound.
+  double time = 0;      ///< Ticks: a bound, of the compiled program where it fits.
   size_t rule = 0;      ///< Of a candidate that a requirement excludes.
   std::string refusal;  ///< The code, and the text up to its numbers.
   std::shared_ptr<const FoundPlan> plan;
@@ -58,6 +60,7 @@ private:
   void bindAll(SessionThreads &threads);
   bool findReference();
   void compileAll(SessionThreads &threads);
+  void timeBest(SessionThreads &threads, llvm::ArrayRef<Candidate *> fitting);
   void findNearest(SessionThreads &threads);
   void rank();
   void findNeighbors(SessionThreads &threads);
@@ -66,7 +69,12 @@ private:
   bool reportNothing();
 
   void bind(Session &own, Candidate &candidate) const;
-  void compile(Session &own, Candidate &candidate, bool onlyMemory = false) const;
+  /// How far a candidate is compiled.
+  enum class Depth : uint8_t { Memory, Bound, Time };
+  void compile(Session &own, Candidate &candidate, Depth depth = Depth::Time) const;
+  /// No plan of this bound is among the best of those that were timed.
+  bool isTooSlow(double time) const { return best.size() >= request.top && time > best[request.top - 1]; }
+  bool isRankedByTime() const;
   std::vector<CandidateValue> makeSlots(size_t number) const {
     std::vector<CandidateValue> slots(result.space.countSlots());
     space->findRule(number, slots);
@@ -93,6 +101,7 @@ private:
   std::vector<Candidate> candidates;
   ModelCosts model;
   bool usesBounds = false;
+  std::vector<double> best; ///< Ticks of the best plans that were timed, ascending.
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 } // namespace
@@ -296,7 +305,7 @@ static Rational toRational(double value) {
       .value_or(Rational());
 }
 
-void Searcher::compile(Session &own, Candidate &candidate, bool onlyMemory) const {
+void Searcher::compile(Session &own, Candidate &candidate, Depth depth) const {
   OwnCompilation compilation(own);
   Compilation &c = compilation.c;
   Plan plan = result.getPlan(candidate.number);
@@ -307,22 +316,39 @@ void Searcher::compile(Session &own, Candidate &candidate, bool onlyMemory) cons
   if (!bindPlan(c, plan) || !elaborate(c, plan) || !runMiddle(c))
     return refuse();
   setLimit(candidate, c);
+  if (depth == Depth::Bound) {
+    candidate.time = std::max(candidate.time, double(findLeastStep(c)));
+    if (c.diags.hasErrors())
+      return refuse();
+    if (isTooSlow(candidate.time)) {
+      candidate.state = State::TooSlow;
+      return;
+    }
+  }
   const RuntimeMemory *software = findRuntimeMemory(c);
   if (!software)
     return refuse();
-  MemoryReport memory = accountMemory(*c.program, c.diags, software);
+  // Of a candidate without room one stage says that.
+  std::optional<ByteCount> limit =
+      depth != Depth::Memory && candidate.limit ? std::optional(candidate.limit) : std::nullopt;
+  MemoryReport memory = accountMemory(*c.program, c.diags, software, /*withMoments=*/false, limit);
   if (c.diags.hasErrors())
     return refuse();
-  candidate.isExact = true;
-  candidate.memory = 0;
+  candidate.isExact = memory.stages.size() == c.program->stages.size();
+  if (candidate.isExact)
+    candidate.memory = 0;
   for (const StageMemory &stage : memory.stages)
     candidate.memory = std::max(candidate.memory, stage.peak.getTotal());
   if (candidate.limit && candidate.memory > candidate.limit) {
     candidate.state = State::TooLarge;
     return;
   }
-  if (onlyMemory)
+  if (depth == Depth::Memory)
     return;
+  if (depth == Depth::Bound) {
+    candidate.state = State::Fits;
+    return;
+  }
   std::optional<Report> report = makeReport(c, std::move(memory));
   if (!report)
     return refuse();
@@ -378,23 +404,44 @@ bool Searcher::isBetter(const FoundPlan &a, const FoundPlan &b) const {
   return left != right ? left < right : a.number < b.number;
 }
 
-void Searcher::compileAll(SessionThreads &threads) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i != candidates.size(); ++i)
-    if (candidates[i].state == State::Waiting)
-      order.push_back(i);
-  llvm::stable_sort(order, [&](size_t a, size_t b) { return candidates[a].time < candidates[b].time; });
-  // Ticks of the last plan that is wanted, where plans are ranked by time, of one batch.
+/// Plans are ranked by time, and all have one batch.
+bool Searcher::isRankedByTime() const {
   llvm::StringRef objective = sema::getSearchRecords()[result.space.objectives.front()].name;
   bool hasRanks = llvm::any_of(result.space.names, [](const sema::SearchedName &name) {
     return name.owner == "job" && name.values.size() == 1; // `gpus`
   });
-  bool isByTime = usesBounds && !isFront() && (objective == "step" || (objective == "tokens_per_gpu" && hasRanks));
-  std::vector<double> best;
+  return usesBounds && !isFront() && (objective == "step" || (objective == "tokens_per_gpu" && hasRanks));
+}
+
+/// Times plans that fit, those with the lowest bounds first, until no other one can be among the best.
+void Searcher::timeBest(SessionThreads &threads, llvm::ArrayRef<Candidate *> fitting) {
+  std::vector<Candidate *> order = fitting.vec();
+  llvm::stable_sort(order, [](Candidate *a, Candidate *b) { return a->time < b->time; });
+  for (size_t done = 0; done < order.size() && !isTooSlow(order[done]->time) && !isStopped(); done += timedTogether) {
+    size_t count = std::min(timedTogether, order.size() - done);
+    threads.forEach(count, [&](Session &own, size_t i) {
+      if (!isTooSlow(order[done + i]->time))
+        compile(own, *order[done + i]);
+    });
+    for (size_t i = done; i != done + count; ++i)
+      if (order[i]->state == State::Found)
+        best.push_back(double(order[i]->plan->costs.time->step));
+    llvm::sort(best);
+    best.resize(std::min(best.size(), request.top));
+  }
+}
+
+void Searcher::compileAll(SessionThreads &threads) {
+  std::vector<Candidate *> order, fitting;
+  for (Candidate &candidate : candidates)
+    if (candidate.state == State::Waiting)
+      order.push_back(&candidate);
+  llvm::stable_sort(order, [](Candidate *a, Candidate *b) { return a->time < b->time; });
+  bool isByTime = isRankedByTime();
   std::mutex mutex; // of `progress`
   SearchProgress progress;
   size_t done = 0;
-  for (size_t round = firstRound; done != order.size(); round = otherRounds) {
+  for (size_t round = firstRound; done != order.size(); round *= growthOfRounds) {
     size_t count = std::min(round, order.size() - done);
     if (request.mostPlans)
       count = std::min(count, request.mostPlans - std::min(request.mostPlans, result.numCompiled));
@@ -402,14 +449,14 @@ void Searcher::compileAll(SessionThreads &threads) {
       break;
     std::atomic<size_t> numCompiled = 0;
     threads.forEach(count, [&](Session &own, size_t i) {
-      Candidate &candidate = candidates[order[done + i]];
-      if (isByTime && best.size() >= request.top && candidate.time > best[request.top - 1]) {
+      Candidate &candidate = *order[done + i];
+      if (isTooSlow(candidate.time)) {
         candidate.state = State::TooSlow;
         return;
       }
       if (isStopped())
         return;
-      compile(own, candidate);
+      compile(own, candidate, isByTime ? Depth::Bound : Depth::Time);
       ++numCompiled;
       if (!request.progress)
         return;
@@ -418,16 +465,19 @@ void Searcher::compileAll(SessionThreads &threads) {
       progress.left = order.size() - done - std::min(count, i);
       request.progress(progress);
     });
+    llvm::erase_if(fitting, [](Candidate *candidate) { return candidate->state != State::Fits; });
     for (size_t i = done; i != done + count; ++i)
-      if (candidates[order[i]].state == State::Found)
-        best.push_back(double(candidates[order[i]].plan->costs.time->step));
-    llvm::sort(best);
-    best.resize(std::min(best.size(), request.top));
+      if (order[i]->state == State::Fits)
+        fitting.push_back(order[i]);
+    timeBest(threads, fitting);
     done += count;
     result.numCompiled += numCompiled;
   }
-  for (size_t i : order)
-    result.numUndecided += candidates[i].state == State::Waiting;
+  for (Candidate *candidate : order)
+    if (candidate->state == State::Fits && isTooSlow(candidate->time))
+      candidate->state = State::TooSlow;
+  for (Candidate *candidate : order)
+    result.numUndecided += candidate->state == State::Waiting || candidate->state == State::Fits;
   result.isLimited = result.numUndecided > 0;
 }
 
@@ -459,7 +509,7 @@ void Searcher::findNearest(SessionThreads &threads) {
       break;
     threads.forEach(tried.size(), [&](Session &own, size_t i) {
       Candidate copy = *tried[i];
-      compile(own, copy, /*onlyMemory=*/true);
+      compile(own, copy, Depth::Memory);
       if (copy.isExact)
         *tried[i] = copy;
     });
@@ -522,9 +572,11 @@ void Searcher::findNeighbors(SessionThreads &threads) {
   }
   threads.forEach(tried.size(), [&](Session &own, size_t i) {
     Candidate &candidate = tried[i];
-    if (candidate.state == State::Waiting || candidate.state == State::TooSlow ||
+    if (candidate.state == State::Waiting || candidate.state == State::Fits || candidate.state == State::TooSlow ||
         (candidate.state == State::TooLarge && !candidate.isExact))
       compile(own, candidate);
+    if (candidate.state == State::TooLarge && !candidate.isExact)
+      compile(own, candidate, Depth::Memory);
   });
   for (size_t i = 0; i != tried.size(); ++i) {
     NeighborPlan &neighbor = result.neighbors[i];

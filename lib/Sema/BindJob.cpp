@@ -14,6 +14,7 @@
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/KeptBindings.h"
 #include "stage/Sema/Suggestions.h"
 
 using namespace stage;
@@ -54,8 +55,9 @@ private:
   bool bindOptimizer(const ast::Expr *value, const Environment &env);
   bool bindClip(const ast::Expr &expr, const Environment &env);
   bool bindPrecision();
-  bool bindMachineEntry();
-  bool bindRuntimeEntry();
+  template <typename Bound, typename Bind>
+  bool bindOnce(std::map<KeptBindings::Key, Kept<Bound>> &kept, StringRef word, const ast::Decl *decl, Bind bindAs,
+                std::optional<Bound> &bound);
   bool checkSymbols();
   std::vector<ast::Ident> getStepDims() const;
   ArrayRef<StringRef> getStepWords() const;
@@ -290,14 +292,18 @@ void JobBinder::resolveOverrides() {
   if (job.strategy.decl)
     for (const ast::Param &param : job.strategy.decl->params)
       targets.push_back({strategyWord, param.name.name, param.name.loc()});
-  auto addEntries = [&](StringRef owner, const ast::Decl &decl, const std::vector<std::string> &names) {
-    for (const std::string &name : names)
-      targets.push_back({owner, program.getContext().copy(StringRef(name)), decl.name.loc()});
+  auto addEntries = [&](StringRef owner, const ast::Decl &decl, llvm::function_ref<std::vector<std::string>()> list) {
+    auto [known, isNew] = program.getBindings().entryNames.try_emplace(&decl);
+    if (isNew)
+      for (const std::string &name : list())
+        known->second.push_back(program.getContext().copy(StringRef(name)));
+    for (StringRef name : known->second)
+      targets.push_back({owner, name, decl.name.loc()});
   };
   if (machine)
-    addEntries(machineWord, *machine, listMachineEntries(program, *machine));
+    addEntries(machineWord, *machine, [&] { return listMachineEntries(program, *machine); });
   if (runtime)
-    addEntries(runtimeWord, *runtime, listRuntimeEntries());
+    addEntries(runtimeWord, *runtime, [] { return listRuntimeEntries(); });
   overrides.resolve(targets, /*isLast=*/true);
 }
 
@@ -717,22 +723,31 @@ bool JobBinder::bindPrecision() {
   return true;
 }
 
-bool JobBinder::bindMachineEntry() {
-  if (!machine)
+/// Binds what an entry of the job names, which may be left out, unless an earlier plan has.
+template <typename Bound, typename Bind>
+bool JobBinder::bindOnce(std::map<KeptBindings::Key, Kept<Bound>> &kept, StringRef word, const ast::Decl *decl,
+                         Bind bindAs, std::optional<Bound> &bound) {
+  if (!decl)
     return true;
-  auto find = [&](StringRef entry) { return overrides.find(machineWord, entry); };
-  job.machine =
-      bindMachine(evaluator, program, *machine, entries[machineWord].value->range, find, overrides.getEnvironment());
-  return job.machine.has_value();
-}
-
-bool JobBinder::bindRuntimeEntry() {
-  if (!runtime)
-    return true;
-  auto find = [&](StringRef entry) { return overrides.find(runtimeWord, entry); };
-  job.runtime =
-      bindRuntime(evaluator, program, *runtime, entries[runtimeWord].value->range, find, overrides.getEnvironment());
-  return job.runtime.has_value();
+  SMRange range = entries[word].value->range;
+  KeptBindings::Key key = {decl, &sizes};
+  for (auto [entry, value] : overrides.listValues(word))
+    key.insert(key.end(), {entry.data(), value});
+  auto known = kept.find(key);
+  if (known == kept.end()) {
+    Kept<Bound> made;
+    Evaluator own(program, sizes, binding, made.obligations, diags);
+    auto find = [&](StringRef entry) { return overrides.find(word, entry); };
+    std::optional<Bound> evaluated = bindAs(own, range, find);
+    if (!evaluated)
+      return false;
+    made.bound = std::move(*evaluated);
+    known = kept.emplace(std::move(key), std::move(made)).first;
+  }
+  known->second.repeat(evaluator.getObligations());
+  bound = known->second.bound;
+  bound->range = range;
+  return true;
 }
 
 /// Sizes and axes share one space of symbols.
@@ -782,8 +797,18 @@ bool JobBinder::bind() {
   if (hasStrategy)
     splitSharedAxes(job.strategy, job.modelArgs, binding, sizes);
   bool hasPrecision = bindPrecision();
-  hasPrecision &= bindMachineEntry();
-  hasPrecision &= bindRuntimeEntry();
+  hasPrecision &= bindOnce(
+      program.getBindings().machines, machineWord, machine,
+      [&](Evaluator &own, SMRange range, EntryOverride find) {
+        return bindMachine(own, program, *machine, range, find, overrides.getEnvironment());
+      },
+      job.machine);
+  hasPrecision &= bindOnce(
+      program.getBindings().runtimes, runtimeWord, runtime,
+      [&](Evaluator &own, SMRange range, EntryOverride find) {
+        return bindRuntime(own, program, *runtime, range, find, overrides.getEnvironment());
+      },
+      job.runtime);
   if (!hasStrategy)
     return false; // the step's microbatches would be wrong
   UserPlace userPlace(diags, entries.count(strategyWord) ? entries[strategyWord].value->loc() : SMLoc());

@@ -77,13 +77,21 @@ Overrides::Overrides(Program &program, ArrayRef<Override> defines, DiagnosticEng
   }
 }
 
+/// `strategy.tp`, or `tp`.
+static bool isNamed(const Overrides::Target &target, StringRef name) {
+  if (name.size() == target.name.size())
+    return name == target.name;
+  return name.size() == target.owner.size() + 1 + target.name.size() && name.endswith(target.name) &&
+         name.startswith(target.owner) && name[target.owner.size()] == '.';
+}
+
 void Overrides::resolve(ArrayRef<Target> targets, bool isLast) {
   for (Define &define : list) {
     if (!define.target.empty())
       continue;
     llvm::SmallVector<Target, 2> fitting;
     for (const Target &target : targets)
-      if (define.name == target.name || define.name == (target.owner + "." + target.name).str())
+      if (isNamed(target, define.name))
         fitting.push_back(target);
     if (fitting.size() > 1) {
       reportAmbiguous(define, fitting);
@@ -130,4 +138,12 @@ const ast::Expr *Overrides::find(StringRef owner, StringRef name) const {
     if (define.owner == owner && define.target == name)
       return define.value;
   return nullptr;
+}
+
+std::vector<std::pair<StringRef, const ast::Expr *>> Overrides::listValues(StringRef owner) const {
+  std::vector<std::pair<StringRef, const ast::Expr *>> values;
+  for (const Define &define : list)
+    if (define.owner == owner)
+      values.emplace_back(define.target, define.value);
+  return values;
 }

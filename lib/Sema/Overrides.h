@@ -33,6 +33,8 @@ public:
   void resolve(ArrayRef<Target> targets, bool isLast);
   /// The value for a target; null if there is none.
   const ast::Expr *find(StringRef owner, StringRef name) const;
+  /// What is given for an owner, in the order of the command line.
+  std::vector<std::pair<StringRef, const ast::Expr *>> listValues(StringRef owner) const;
   /// Where values are evaluated: the main file.
   const Environment &getEnvironment() const { return env; }
 

@@ -2,7 +2,7 @@
 #include "stage/Sema/Program.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Diagnostics.h"
-#include "stage/Sema/Schedules.h"
+#include "stage/Sema/KeptBindings.h"
 #include "stage/Sema/Suggestions.h"
 #include "stage/Support/Files.h"
 #include "llvm/ADT/STLExtras.h"
@@ -60,11 +60,11 @@ struct Program::Scope {
 };
 
 Program::Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options)
-    : context(context), diags(diags), options(std::move(options)), schedules(std::make_unique<KeptSchedules>()) {}
+    : context(context), diags(diags), options(std::move(options)), bindings(std::make_unique<KeptBindings>()) {}
 Program::Program(const Program &loaded, ast::ASTContext &context, DiagnosticEngine &diags)
     : context(context), diags(diags), options(loaded.options), main(loaded.main), preludes(loaded.preludes),
       files(loaded.files), byPath(loaded.byPath), scopes(loaded.scopes), fileOf(loaded.fileOf),
-      schedules(std::make_unique<KeptSchedules>()), legalWords(loaded.legalWords) {}
+      bindings(std::make_unique<KeptBindings>()), legalWords(loaded.legalWords) {}
 Program::~Program() = default;
 
 const ast::File *Program::load(StringRef path) {

@@ -334,21 +334,21 @@ bool RulePrecedence::addContent(const BoundRule &rule, const RulePiece &piece, D
 // Two lists of rules
 //===----------------------------------------------------------------------===//
 
-std::optional<RulePrecedence::Decisions> RulePrecedence::decide(ArrayRef<BoundRule> rules) {
+RulePrecedence::Decisions RulePrecedence::decide(ArrayRef<BoundRule> rules) {
   Decisions decisions;
-  bool good = true;
   for (const BoundRule &rule : rules)
     forEachPiece(*rule.stmt, nullptr, [&](const RulePiece &piece) {
-      for (const std::string &subject : piece.listSubjects()) {
-        Decision &decision = decisions[subject];
-        if (!decision.rule) {
-          decision.rule = &rule;
-          decision.piece = piece;
-        }
-        good &= addContent(rule, piece, decision);
-      }
+      for (const std::string &subject : piece.listSubjects())
+        decisions[subject].pieces.emplace_back(&rule, piece);
     });
-  return good ? std::optional(std::move(decisions)) : std::nullopt;
+  return decisions;
+}
+
+bool RulePrecedence::read(Decision &decision) {
+  bool good = true;
+  for (const auto &[rule, piece] : decision.pieces)
+    good &= addContent(*rule, piece, decision);
+  return good;
 }
 
 void RulePrecedence::drop(std::vector<BoundRule> &rules, const llvm::StringSet<> &subjects) {
@@ -373,29 +373,30 @@ static std::string describe(const std::string &content, ArrayRef<std::string> en
 }
 
 bool RulePrecedence::replace(std::vector<BoundRule> &rules, ArrayRef<BoundRule> stronger, bool warnsOfLost) {
-  std::optional<Decisions> mine = decide(rules), theirs = decide(stronger);
-  if (!mine || !theirs)
-    return false;
+  Decisions mine = decide(rules), theirs = decide(stronger);
   llvm::StringSet<> subjects;
   DiagnosticEngine &diags = evaluator.getDiags();
   bool saysNew = stronger.empty();
   for (const BoundRule &rule : stronger)
     forEachPiece(*rule.stmt, nullptr, [&](const RulePiece &piece) { saysNew |= piece.listSubjects().empty(); });
-  for (auto &[subject, by] : *theirs) {
-    auto found = mine->find(subject);
-    saysNew |= found == mine->end();
-    if (found == mine->end())
+  for (auto &[subject, by] : theirs) {
+    auto found = mine.find(subject);
+    saysNew |= found == mine.end();
+    if (found == mine.end())
       continue;
-    const Decision &old = found->second;
+    Decision &old = found->second;
+    if (!read(old) || !read(by))
+      return false;
     subjects.insert(subject);
     if (old.content == by.content && old.entries == by.entries)
       continue;
     saysNew = true;
-    diags.report(by.piece.stmt->loc(), diag::RuleReplaced)
-        .range(by.piece.stmt->range)
-        .with(subject, by.rule->call->str(), old.rule->call->str())
-        .note(old.piece.stmt->loc(), diag::RuleHere)
-        .with(getText(old.piece), describe(old.content, old.entries));
+    const BoundCall &caller = *by.getRule().call, &replaced = *old.getRule().call;
+    diags.report(by.getPiece().stmt->loc(), diag::RuleReplaced)
+        .range(by.getPiece().stmt->range)
+        .with(subject, caller.str(), replaced.str())
+        .note(old.getPiece().stmt->loc(), diag::RuleHere)
+        .with(getText(old.getPiece()), describe(old.content, old.entries));
     std::string lost;
     for (const std::string &entry : old.entries) {
       StringRef name = StringRef(entry).split(" = ").first;
@@ -404,8 +405,8 @@ bool RulePrecedence::replace(std::vector<BoundRule> &rules, ArrayRef<BoundRule> 
         lost += (lost.empty() ? "" : ", ") + entry;
     }
     if (warnsOfLost && !lost.empty())
-      diags.report(by.rule->call->range.Start, diag::EntriesLost).range(by.rule->call->range)
-          << by.rule->call->str() << subject << old.rule->call->str() << lost;
+      diags.report(caller.range.Start, diag::EntriesLost).range(caller.range)
+          << caller.str() << subject << replaced.str() << lost;
   }
   if (warnsOfLost && !saysNew)
     diags.report(stronger.front().call->range.Start, diag::PartSaysNothingNew).range(stronger.front().call->range)
@@ -415,18 +416,18 @@ bool RulePrecedence::replace(std::vector<BoundRule> &rules, ArrayRef<BoundRule> 
 }
 
 bool RulePrecedence::merge(std::vector<BoundRule> &others, ArrayRef<BoundRule> rules) {
-  std::optional<Decisions> mine = decide(rules), theirs = decide(others);
-  if (!mine || !theirs)
-    return false;
+  Decisions mine = decide(rules), theirs = decide(others);
   llvm::StringSet<> subjects;
   std::string contradictions;
   const Decision *first = nullptr, *second = nullptr;
-  for (auto &[subject, decision] : *mine) {
-    auto found = theirs->find(subject);
-    if (found == theirs->end())
+  for (auto &[subject, decision] : mine) {
+    auto found = theirs.find(subject);
+    if (found == theirs.end())
       continue;
+    Decision &other = found->second;
+    if (!read(decision) || !read(other))
+      return false;
     subjects.insert(subject);
-    const Decision &other = found->second;
     if (other.content == decision.content && other.entries == decision.entries)
       continue;
     contradictions += (contradictions.empty() ? "" : ", ") + subject;
@@ -437,13 +438,13 @@ bool RulePrecedence::merge(std::vector<BoundRule> &others, ArrayRef<BoundRule> r
   }
   if (first)
     evaluator.getDiags()
-        .report(second->rule->call->range.Start, diag::CallsContradict)
-        .range(second->rule->call->range)
-        .with(first->rule->call->str(), second->rule->call->str(), contradictions)
-        .note(first->piece.stmt->loc(), diag::RuleHere)
-        .with(getText(first->piece), describe(first->content, first->entries))
-        .note(second->piece.stmt->loc(), diag::RuleHere)
-        .with(getText(second->piece), describe(second->content, second->entries));
+        .report(second->getRule().call->range.Start, diag::CallsContradict)
+        .range(second->getRule().call->range)
+        .with(first->getRule().call->str(), second->getRule().call->str(), contradictions)
+        .note(first->getPiece().stmt->loc(), diag::RuleHere)
+        .with(getText(first->getPiece()), describe(first->content, first->entries))
+        .note(second->getPiece().stmt->loc(), diag::RuleHere)
+        .with(getText(second->getPiece()), describe(second->content, second->entries));
   drop(others, subjects);
   return !first;
 }

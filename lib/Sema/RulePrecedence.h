@@ -45,14 +45,18 @@ public:
 private:
   /// What the rules of one list say of one subject.
   struct Decision {
-    const BoundRule *rule = nullptr; ///< The first that does.
-    RulePiece piece;
+    llvm::SmallVector<std::pair<const BoundRule *, RulePiece>, 1> pieces;
+    // Once it is read.
     std::string content;
     std::vector<std::string> entries; ///< `bucket = 25MiB`
+
+    const BoundRule &getRule() const { return *pieces.front().first; }
+    const RulePiece &getPiece() const { return pieces.front().second; }
   };
   using Decisions = std::map<std::string, Decision>;
-  /// Nothing if a value could not be evaluated.
-  std::optional<Decisions> decide(ArrayRef<BoundRule> rules);
+  static Decisions decide(ArrayRef<BoundRule> rules);
+  /// False if a value could not be evaluated.
+  bool read(Decision &decision);
   /// Drops what the rules say of these subjects.
   void drop(std::vector<BoundRule> &rules, const llvm::StringSet<> &subjects);
   bool addContent(const BoundRule &rule, const RulePiece &piece, Decision &decision);

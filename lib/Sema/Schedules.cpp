@@ -17,6 +17,7 @@
 #include "ScheduleWords.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/KeptBindings.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 
@@ -321,17 +322,17 @@ std::vector<unsigned> BoundSchedule::getPlacement() const {
   return placement;
 }
 
-const KeptSchedules::Run &KeptSchedules::keep(llvm::StringRef key, Run run) {
+const Kept<BoundSchedule> &KeptBindings::keepSchedule(llvm::StringRef key, Kept<BoundSchedule> schedule) {
   constexpr size_t maxUnits = 1'000'000;
   size_t more = 0;
-  for (const std::vector<Unit> &units : run.schedule.units)
+  for (const std::vector<Unit> &units : schedule.bound.units)
     more += units.size();
   if (numUnits + more > maxUnits) {
-    runs.clear();
+    schedules.clear();
     numUnits = 0;
   }
   numUnits += more;
-  return runs.try_emplace(key, std::move(run)).first->second;
+  return schedules.try_emplace(key, std::move(schedule)).first->second;
 }
 
 /// What decides a run. False if an argument is no plain value.
@@ -348,7 +349,7 @@ static bool describeRun(const ast::ScheduleDecl &schedule, int64_t stages, int64
   return true;
 }
 
-static void repeat(const Obligations &noted, Obligations &obligations) {
+void stage::sema::repeat(const Obligations &noted, Obligations &obligations) {
   for (const Obligations::Obligation &owed : noted.all())
     obligations.add(owed.kind, owed.left, owed.right, owed.loc, owed.reason);
   for (const Obligations::Obligation &decision : noted.getDecisions())
@@ -365,18 +366,18 @@ std::optional<BoundSchedule> stage::sema::runSchedule(Evaluator &evaluator, cons
   std::string key;
   if (!describeRun(schedule, stages, microbatches, args, evaluator.getSizes(), key))
     return ScheduleRunner(evaluator, schedule, stages, microbatches, usedAt).run(args);
-  KeptSchedules &known = evaluator.getProgram().getSchedules();
-  const KeptSchedules::Run *run = known.find(key);
+  KeptBindings &known = evaluator.getProgram().getBindings();
+  const Kept<BoundSchedule> *run = known.findSchedule(key);
   if (!run) {
-    KeptSchedules::Run made;
+    Kept<BoundSchedule> made;
     Evaluator own(evaluator.getProgram(), evaluator.getSizes(), evaluator.getBinding(), made.obligations,
                   evaluator.getDiags());
     auto bound = ScheduleRunner(own, schedule, stages, microbatches, usedAt).run(args);
     if (!bound)
       return std::nullopt;
-    made.schedule = std::move(*bound);
-    run = &known.keep(key, std::move(made));
+    made.bound = std::move(*bound);
+    run = &known.keepSchedule(key, std::move(made));
   }
-  repeat(run->obligations, evaluator.getObligations());
-  return run->schedule;
+  run->repeat(evaluator.getObligations());
+  return run->bound;
 }

@@ -49,6 +49,16 @@ Size Impl::commonDenominator(Size quotient) {
 }
 
 Size Impl::divide(AtomKind kind, Size a, Size b) {
+  bool isCeiling = kind == AtomKind::CeilDiv;
+  auto known = quotients[isCeiling].find({a.getNode(), b.getNode()});
+  if (known != quotients[isCeiling].end())
+    return known->second;
+  Size quotient = computeQuotient(kind, a, b);
+  quotients[isCeiling][{a.getNode(), b.getNode()}] = quotient;
+  return quotient;
+}
+
+Size Impl::computeQuotient(AtomKind kind, Size a, Size b) {
   Size quotient = mul(a, inverse(b));
   for (unsigned round = 0;; ++round) {
     if (isPoison(quotient) || quotient.isIntegral())

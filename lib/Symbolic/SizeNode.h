@@ -25,6 +25,8 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/Allocator.h"
 
+#include <array>
+
 namespace stage {
 
 /// Longer sums are not expanded when they are multiplied; see Size.h.
@@ -130,8 +132,8 @@ struct SizeContext::Impl {
   /// The poison among the operands: overflow() before toodeep() before undefined(). Null if none is.
   Size poisonOf(Size a, Size b) const;
 
-  // Algebra (Polynomial.cpp). Products and inverses are remembered: a model asks for the same ones op after op, and
-  // plan after plan.
+  // Algebra (Polynomial.cpp). Products, inverses and quotients are remembered: a model asks for the same ones op after
+  // op, and plan after plan.
   Size add(Size a, Size b);
   Size mul(Size a, Size b);
   Size inverse(Size a);
@@ -175,12 +177,14 @@ struct SizeContext::Impl {
 private:
   Size computeProduct(Size a, Size b);
   Size computeInverse(Size a);
+  Size computeQuotient(AtomKind kind, Size a, Size b);
   void multiplyInto(const Term &a, const Term &b, llvm::SmallVectorImpl<Term> &terms, bool &overflowed);
   bool normalize(const Term &term, llvm::SmallVectorImpl<Term> &terms);
   Size asFactor(Size a);
 
   llvm::DenseMap<std::pair<const SizeNode *, const SizeNode *>, Size> products;
   llvm::DenseMap<const SizeNode *, Size> inverses;
+  std::array<llvm::DenseMap<std::pair<const SizeNode *, const SizeNode *>, Size>, 2> quotients; ///< Floors, ceilings.
 };
 
 } // namespace stage

@@ -105,7 +105,8 @@ RankClass RankClasses::describe(unsigned number) const {
   return result;
 }
 
-std::vector<int64_t> RankClasses::listMembers(const GroupKind &kind, int64_t rank) const {
+std::vector<int64_t> RankClasses::listMembers(const Program &program, const GroupKind &kind, int64_t rank) {
+  const Mesh &mesh = program.graph->mesh;
   std::vector<int64_t> members = {int64_t(program.firstRank) + rank};
   for (AxisId axis : toList(kind.axes)) {
     bool isCut = axis == program.graph->pipeline.axis && !kind.stages.empty();

@@ -8,6 +8,7 @@
 //   networks    twice the rate and half the latency of all levels never make a step longer (TIME has no such anomaly)
 //   devices     faster compute and memory lengthen it at most by the taxes' share of the time that is saved, or, where
 //               launches take time, by all of it and the taxes' share
+//   bound       no step is shorter than its lower bound (stage/Time/StepBound.h), which is not 0
 //   traces      two machines and two runtimes, named by the job, change no byte of a trace but its durations (law L15)
 //
 // STAGE_RANDOM_JOBS=1500 runs so many jobs of each, STAGE_RANDOM_SEED=417 that one alone.
@@ -18,6 +19,7 @@
 #include "et_def.pb.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/Compiler/Session.h"
+#include "stage/Time/StepBound.h"
 #include "stage/Time/StepTime.h"
 #include "stage/Time/TaskDurations.h"
 #include "stage/Trace/Timeline.h"
@@ -147,7 +149,12 @@ protected:
     std::optional<StepActivity> step =
         findStepTime(TimedPart{c->program.get(), rates, runtime}, TaskOptions(), c->diags);
     EXPECT_TRUE(step) << said;
-    return step.value_or(StepActivity());
+    if (!step)
+      return StepActivity();
+    Ticks least = findLeastStep(*c->program, rates, runtime, c->diags);
+    EXPECT_LE(least, step->step) << said;
+    EXPECT_GT(least, 0) << said;
+    return *step;
   }
 
   std::unique_ptr<TaskDurations> findDurations(const MachineRates &rates, const Runtime &runtime) {

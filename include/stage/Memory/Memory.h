@@ -112,9 +112,10 @@ struct MemoryReport {
 
 /// Simulates each template once and sums over the units of each stage: O(iterations of templates + units). After
 /// errors (a tensor whose local bytes are not a whole number) the report is empty.
-/// Without `memory` software keeps nothing besides. `withMoments`: also the peak of each kind of unit.
+/// Without `memory` software keeps nothing besides. `withMoments`: also the peak of each kind of unit. With `limit` the
+/// first stage that holds more bytes is the last one in the report.
 MemoryReport accountMemory(const Program &program, DiagnosticEngine &diags, const RuntimeMemory *memory = nullptr,
-                           bool withMoments = false);
+                           bool withMoments = false, std::optional<ByteCount> limit = std::nullopt);
 
 } // namespace stage
 

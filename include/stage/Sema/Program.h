@@ -48,7 +48,7 @@ struct Candidate {
   SMLoc loc;
 };
 
-class KeptSchedules;
+class KeptBindings;
 
 class Program {
 public:
@@ -89,8 +89,8 @@ public:
   llvm::StringMap<const ast::Expr *> &getDefines() { return defines; }
   /// Tables of machines that were read before without a fault, by form and file: plan after plan has the same.
   llvm::StringMap<std::shared_ptr<const Grid>> &getTables() const { return tables; }
-  /// Schedules that were run before without a fault: plan after plan has the same (stage/Sema/Schedules.h).
-  KeptSchedules &getSchedules() const { return *schedules; }
+  /// What was bound before without a fault, and is the same for plan after plan (stage/Sema/KeptBindings.h).
+  KeptBindings &getBindings() const { return *bindings; }
 
   ast::ASTContext &getContext() const { return context; }
   DiagnosticEngine &getDiags() const { return diags; }
@@ -127,7 +127,7 @@ private:
   llvm::DenseMap<const ast::Decl *, const ast::File *> fileOf;
   llvm::StringMap<const ast::Expr *> defines;
   mutable llvm::StringMap<std::shared_ptr<const Grid>> tables;
-  std::unique_ptr<KeptSchedules> schedules;
+  std::unique_ptr<KeptBindings> bindings;
   llvm::StringSet<> legalWords;
 };
 

@@ -38,24 +38,8 @@ struct BoundSchedule {
   std::vector<unsigned> getPlacement() const;
 };
 
-/// What schedules said, by what they were run for: plans that differ in their tensors alone have the same units. What a
-/// run owes and notes is kept with it, and owed and noted again.
-class KeptSchedules {
-public:
-  struct Run {
-    BoundSchedule schedule;
-    Obligations obligations;
-  };
-  const Run *find(llvm::StringRef key) const {
-    auto known = runs.find(key);
-    return known == runs.end() ? nullptr : &known->second;
-  }
-  const Run &keep(llvm::StringRef key, Run run);
-
-private:
-  llvm::StringMap<Run> runs;
-  size_t numUnits = 0;
-};
+/// Adds to `obligations` what others owe and note.
+void repeat(const Obligations &noted, Obligations &obligations);
 
 /// Runs `schedule` for `stages` and `microbatches`. `args` are its further parameters; `usedAt` is where it was chosen.
 std::optional<BoundSchedule> runSchedule(Evaluator &evaluator, const ast::ScheduleDecl &schedule, int64_t stages,

@@ -50,7 +50,10 @@ public:
   };
   GroupSize getGroupSize(const GroupKind &kind) const;
   /// The members of a rank's group, counted over all parts.
-  std::vector<int64_t> listMembers(const GroupKind &kind, int64_t rank) const;
+  static std::vector<int64_t> listMembers(const Program &program, const GroupKind &kind, int64_t rank);
+  std::vector<int64_t> listMembers(const GroupKind &kind, int64_t rank) const {
+    return listMembers(program, kind, rank);
+  }
 
 private:
   const Program &program;

@@ -1,0 +1,36 @@
+//===- StepBound.h - a time before which no step ends ----------*- C++ -*-===//
+//
+// Problem: a search compiles thousands of plans, and asks of most of them only whether they can be among the best. To
+// find when each task runs takes ten times as long as to compile the plan.
+//
+//   Ticks least = findLeastStep(*program, machine, runtime, diags);     9.84 s
+//   ...                                                                 the step takes 11.01 s
+//
+// Algorithm: of each template of a stage a lower bound of what its unit takes is found, and the schedule is run with
+// these durations (simulate, stage/Schedule/Schedule.h).
+//   1. Each op has the price that it has alone. Surcharges, for a launch or beside other tasks, are left out.
+//   2. Ops of the compute stream run one after the other, each behind what makes its operands in the unit.
+//   3. A collective begins when its operands are made, behind those before it on its stream. Where nothing in the unit
+//      makes its operands, it may have run before the unit, and who waits for it waits for nothing here.
+//   4. The unit ends with its last op of the compute stream. Its messages leave behind that and take nothing.
+//   5. No stage ends before its collectives of one stream, one after the other.
+// Each rule leaves out something that a rank waits for, and adds nothing, so that no step is faster.
+//
+// Limits: where messages leave early, or some stage has nothing to send, a stage takes at least what it computes, and
+// waits for nobody. Parts of a workload
+// are bound one by one. Ops whose sizes differ from rank to rank take nothing.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TIME_STEPBOUND_H
+#define STAGE_TIME_STEPBOUND_H
+
+#include "stage/Time/TimedPart.h"
+
+namespace stage {
+
+/// 0 after a report, and where the machine does not say what an op takes.
+Ticks findLeastStep(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_TIME_STEPBOUND_H

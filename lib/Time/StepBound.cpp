@@ -1,0 +1,258 @@
+//===- StepBound.cpp - a time before which no step ends -------------------===//
+#include "stage/Time/StepBound.h"
+#include "stage/Tasks/OpCosts.h"
+#include "stage/Time/RankClasses.h"
+#include "stage/Time/StepTime.h"
+#include "stage/Walk/UnitWalk.h"
+
+using namespace stage;
+
+namespace {
+/// What each op takes alone, on the first rank of a stage.
+class OpPrices {
+public:
+  explicit OpPrices(const TimedPart &part)
+      : program(*part.program), graph(*program.graph), machine(part.machine), kernels(part.kernels.get()),
+        groups(program), costs(graph) {
+    int64_t ranksOfStage = graph.pipeline.axis ? graph.mesh.getStride(*graph.pipeline.axis) : 0;
+    areAlike = llvm::all_of(machine.getBlockSizes(), [&](int64_t block) { return ranksOfStage % block == 0; });
+  }
+
+  /// A stage whose groups lie on the machine as those of this one do.
+  unsigned findAlike(unsigned stage) const { return areAlike ? 0 : stage; }
+
+  enum class Role : uint8_t {
+    None,    ///< It has no node, or takes nothing here.
+    Compute, ///< On the stream of computation.
+    Beside,  ///< Computes on a stream of its own.
+    Collective,
+  };
+  Role getRole(const Op &op) {
+    auto [known, isNew] = roles.try_emplace(&op, Role::None);
+    if (isNew)
+      known->second = findRole(op);
+    return known->second;
+  }
+
+  /// 0: the machine does not say, or ranks differ.
+  Ticks get(const Op &op, unsigned stage, unsigned environment) {
+    // What computes takes the same on all stages.
+    bool isOfStage = isCollective(op.kind);
+    uint64_t place = uint64_t(environment) * program.numStages + (isOfStage ? stage : 0);
+    auto [known, isNew] = prices.try_emplace({&op, place}, 0);
+    if (isNew)
+      known->second = isOfStage ? findCollective(op, stage, environment) : findWork(op, environment);
+    return known->second;
+  }
+
+private:
+  Role findRole(const Op &op) const {
+    if (isCollective(op.kind))
+      return Role::Collective;
+    bool computes = op.kind == OpKind::Compute || op.kind == OpKind::Update || isAddition(op.kind);
+    if (!computes || runsOnHost(op) || !hasNode(graph, op))
+      return Role::None;
+    return op.stream ? Role::Beside : Role::Compute;
+  }
+
+  std::optional<int64_t> evaluate(Size size, unsigned environment) {
+    if (bound != environment) {
+      binding = graph.getBinding(environment);
+      bound = environment;
+    }
+    return costs.findCount(size, binding, environment);
+  }
+
+  Ticks findWork(const Op &op, unsigned environment) {
+    bool isKnown = true;
+    Work work = getWork(graph, op, costs.getCost(op), kernels, [&](Size size) {
+      std::optional<int64_t> count = evaluate(size, environment);
+      isKnown &= count.has_value();
+      return count.value_or(1);
+    });
+    llvm::StringRef missing;
+    return isKnown ? machine.ofWork(work, missing).value_or(0) : 0;
+  }
+
+  Ticks findCollective(const Op &op, unsigned stage, unsigned environment) {
+    std::optional<unsigned> kind = groups.find(op, stage);
+    std::optional<int64_t> bytes = evaluate(costs.getCost(op).bytes, environment);
+    if (!kind || !bytes)
+      return 0;
+    llvm::StringRef missing;
+    return machine.ofCollective(getCollectiveKind(op.kind), *bytes, getPlace(*kind, stage), missing).value_or(0);
+  }
+
+  const GroupPlace &getPlace(unsigned kind, unsigned stage) {
+    auto known = places.find({kind, stage});
+    if (known != places.end())
+      return known->second;
+    int64_t rank = graph.pipeline.axis ? int64_t(stage) * graph.mesh.getStride(*graph.pipeline.axis) : 0;
+    std::vector<int64_t> members = RankClasses::listMembers(program, groups.getKind(kind), rank);
+    return places.emplace(std::pair(kind, stage), machine.findPlace(members)).first->second;
+  }
+
+  const Program &program;
+  const Graph &graph;
+  const Machine &machine;
+  const Kernels *kernels;
+  const GroupTable groups;
+  bool areAlike = false; ///< The stages: blocks of the network begin where stages do.
+  OpCosts costs;
+  SizeBinding binding;
+  std::optional<unsigned> bound; ///< The environment of the binding.
+  llvm::DenseMap<const Op *, Role> roles;
+  llvm::DenseMap<std::pair<const Op *, uint64_t>, Ticks> prices; ///< By environment, and stage where stages differ.
+  std::map<std::pair<unsigned, unsigned>, GroupPlace> places;
+};
+
+/// What a stream does at least; null: communication on the stream that is always there.
+using StreamTicks = llvm::SmallDenseMap<const Stream *, Ticks, 4>;
+
+/// A unit that begins at 0.
+class UnitBounder : private UnitWalk {
+public:
+  UnitBounder(OpPrices &prices, unsigned stage, unsigned environment)
+      : prices(prices), stage(stage), environment(environment) {}
+
+  void run(const UnitTemplate &unit) { walk(unit.items); }
+
+  Ticks computed = 0;   ///< When the compute stream is at the end.
+  StreamTicks messages; ///< What collectives take.
+
+private:
+  /// Of what an op of the unit waits for.
+  Ticks runCollective(const Op &op, Ticks ready) {
+    Ticks price = prices.get(op, stage, environment);
+    messages[op.stream] += price;
+    if (!ready)
+      return 0; // it may have run before the unit
+    Ticks &end = ends[op.stream];
+    return end = std::max(end, ready) + price;
+  }
+
+  void visitOp(const Op &op) override {
+    Ticks ready = 0;
+    for (const Value *operand : op.getOperands())
+      ready = std::max(ready, made.lookup(getName(operand)));
+    switch (prices.getRole(op)) {
+    case OpPrices::Role::Compute:
+      ready = computed = std::max(ready, computed) + prices.get(op, stage, environment);
+      break;
+    case OpPrices::Role::Beside:
+      if (ready)
+        ready += prices.get(op, stage, environment);
+      break;
+    case OpPrices::Role::Collective:
+      ready = runCollective(op, ready);
+      break;
+    case OpPrices::Role::None:
+      break;
+    }
+    if (ready)
+      for (const auto &result : op.getResults())
+        made[getName(result.get())] = ready;
+  }
+  void bind(IterationValue from, IterationValue to) override {
+    if (Ticks time = made.lookup(from))
+      made[to] = time;
+  }
+  void visitReceive(const ProgramItem &, unsigned, IterationValue) override {}
+  void visitSend(const ProgramItem &, unsigned, IterationValue) override {}
+
+  OpPrices &prices;
+  const unsigned stage, environment;
+  StreamTicks ends;                           ///< Of collectives behind something that the unit computes.
+  llvm::DenseMap<IterationValue, Ticks> made; ///< When values are, behind something that the unit computes.
+};
+} // namespace
+
+namespace {
+/// What a unit takes at least.
+struct UnitBound {
+  Ticks computed = 0;
+  StreamTicks messages;
+};
+
+/// Of all units of a program, those that run the same once.
+class UnitBounds {
+public:
+  explicit UnitBounds(const TimedPart &part) : program(*part.program), prices(part) {}
+
+  const UnitBound &get(unsigned stage, const Unit &unit) {
+    unsigned environment = program.graph->pipeline.environments.getAlike(unit.environment);
+    uint64_t place = (uint64_t(stage) * program.numChunks + unit.chunk) * numPhaseKinds + unsigned(unit.kind);
+    auto [known, isNew] = ofUnits.try_emplace({place, environment}, nullptr);
+    if (isNew)
+      known->second = find(stage, environment, program.stages[stage].find(unit.kind, unit.chunk));
+    return *known->second;
+  }
+
+private:
+  /// What decides the ops of a unit, one after the other: of equal iterations only their number.
+  using Key = std::vector<std::tuple<const Op *, int64_t, int64_t>>;
+
+  const UnitBound *find(unsigned stage, unsigned environment, const UnitTemplate *unit) {
+    stage = prices.findAlike(stage);
+    Key key = {{nullptr, stage, environment}};
+    for (const ProgramItem &item : unit ? llvm::ArrayRef(unit->items) : llvm::ArrayRef<ProgramItem>()) {
+      bool hasCases = item.op && item.op->bodies.size() > 1;
+      if (item.op)
+        key.emplace_back(item.op, item.getNumIterations(), hasCases ? item.begin : 0);
+    }
+    auto [known, isNew] = all.try_emplace(std::move(key));
+    if (isNew && unit) {
+      UnitBounder bounder(prices, stage, environment);
+      bounder.run(*unit);
+      known->second = {bounder.computed, std::move(bounder.messages)};
+    }
+    return &known->second;
+  }
+
+  const Program &program;
+  OpPrices prices;
+  std::map<Key, UnitBound> all;
+  llvm::DenseMap<std::pair<uint64_t, unsigned>, const UnitBound *> ofUnits; ///< By stage, kind and chunk.
+};
+} // namespace
+
+/// Whether each unit waits for a message of the unit that the schedule puts before it. A value that nothing uses has no
+/// gradient, so that stages may have nothing to send back.
+static bool receivesAsScheduled(const Program &program, const Schedule &schedule) {
+  for (const StageProgram &stage : program.stages)
+    for (const UnitTemplate &unit : stage.templates) {
+      if (!hasMessages(unit.kind))
+        continue;
+      unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage.stage);
+      std::optional<unsigned> needed =
+          isForward(unit.kind) ? schedule.getPrevious(virtualStage) : schedule.getNext(virtualStage);
+      auto isFrom = [&](const ProgramItem &item) {
+        return item.kind == ProgramItem::Kind::Recv && !item.channel && !item.values.empty() && item.peer == *needed;
+      };
+      if (needed && llvm::none_of(unit.items, isFrom))
+        return false;
+    }
+  return true;
+}
+
+Ticks stage::findLeastStep(const Program &program, const Machine &machine, const Runtime &runtime,
+                           DiagnosticEngine &diags) {
+  const std::vector<TimedPart> parts = findUsed({{&program, machine, runtime}}, TaskOptions(), diags);
+  if (parts.empty() || !parts.front().machine.isDeclared())
+    return 0;
+  UnitBounds bounds(parts.front());
+  std::vector<StreamTicks> streams(program.stages.size());
+  Schedule schedule = program.getSchedule(/*withStep=*/true);
+  ScheduleTimes times = simulate(schedule, [&](UnitRef ref) {
+    const UnitBound &bound = bounds.get(ref.stage, schedule.get(ref));
+    for (auto [stream, ticks] : bound.messages)
+      streams[ref.stage][stream] += ticks;
+    return bound.computed;
+  });
+  bool waits = program.graph->pipeline.send != MessageMode::Early && receivesAsScheduled(program, schedule);
+  Ticks least = waits ? times.makespan : *std::max_element(times.busy.begin(), times.busy.end());
+  for (const StreamTicks &ofStage : streams)
+    for (auto [stream, ticks] : ofStage)
+      least = std::max(least, ticks);
+  return least;
+}
