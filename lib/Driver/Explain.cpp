@@ -1,7 +1,7 @@
 //===- Explain.cpp - what a message means ---------------------------------===//
 //
 // `stagec --explain size-not-divisible` prints the section of docs/Diagnostics.md that describes a code. This page is
-// the only text about messages: it lies beside the standard library, as a link in a build tree. Quoted texts have
+// the only text about messages: docs/ lies beside the standard library, as a link in a build tree. Quoted texts have
 // backslashes there, `sum[d\](x)`, so that Markdown shows them as they are; they are printed without.
 //
 //===----------------------------------------------------------------------===//
