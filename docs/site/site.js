@@ -25,14 +25,15 @@ function loadIndex() {
   return loading;
 }
 
-// Points of a field for a word: most if the field is the word, more for whole words than for beginnings.
+// Points of a field for a word: most if the field is the word, more for whole words than for parts: `recompute` is a part of
+// the code `nothing-to-recompute`.
 function rateField(field, word, weight) {
   let points = 0;
   for (let at = field.indexOf(word); at >= 0; at = field.indexOf(word, at + 1)) {
     const before = at ? field[at - 1] : " ", behind = field[at + word.length] || " ";
     if (/[a-z0-9]/.test(before))
       continue;
-    const isWhole = !/[a-z0-9_]/.test(behind) && before !== "_";
+    const isWhole = !/[a-z0-9_-]/.test(behind) && !/[_-]/.test(before);
     points = Math.max(points, field.length === word.length ? 3 : isWhole ? 2 : 1);
     if (points >= 2)
       break;

@@ -55,6 +55,13 @@ static void printPiece(llvm::raw_ostream &os, TextKind kind, StringRef text) {
     os << "</span>";
 }
 
+std::string stage::driver::escapeHtml(StringRef text) {
+  std::string html;
+  llvm::raw_string_ostream os(html);
+  llvm::printHTMLEscaped(text, os);
+  return os.str();
+}
+
 std::string stage::driver::makeCodeBlock(StringRef code, StringRef info) {
   StringRef language = info.split(' ').first, file = info.split("file=").second.split(' ').first;
   ClassifiedText classified;
@@ -64,9 +71,9 @@ std::string stage::driver::makeCodeBlock(StringRef code, StringRef info) {
     language = code.startswith("$ ") ? "console" : looksLikeProgram(classified) ? "stg" : "text";
   std::string html;
   llvm::raw_string_ostream os(html);
-  os << "<pre class=\"" << language << '"';
+  os << "<pre class=\"" << escapeHtml(language) << '"';
   if (!file.empty())
-    os << " data-file=\"" << file << '"';
+    os << " data-file=\"" << escapeHtml(file) << '"';
   os << "><code>";
   if (language == "stg") {
     for (const TextPiece &piece : classified.pieces)

@@ -56,13 +56,6 @@ static std::string makeAnchor(StringRef title) {
   return anchor;
 }
 
-static std::string escape(StringRef text) {
-  std::string html;
-  llvm::raw_string_ostream os(html);
-  llvm::printHTMLEscaped(text, os);
-  return os.str();
-}
-
 /// A block of which the HTML before and behind its children is given.
 static cmark_node *makeBlock(const std::string &before, const std::string &behind) {
   cmark_node *block = cmark_node_new(CMARK_NODE_CUSTOM_BLOCK);
@@ -148,7 +141,7 @@ void SitePage::read(cmark_node *node) {
 
 void SitePage::replaceBlocks() {
   for (auto [node, section] : headings) {
-    std::string tag = "h" + std::to_string(sections[section].level), anchor = escape(sections[section].anchor);
+    std::string tag = "h" + std::to_string(sections[section].level), anchor = escapeHtml(sections[section].anchor);
     cmark_node *block = makeBlock("<" + tag + " id=\"" + anchor + "\">",
                                   "<a class=\"anchor\" href=\"#" + anchor +
                                       "\" aria-label=\"Link to this section\">#</a></" + tag + ">");

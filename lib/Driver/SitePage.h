@@ -24,6 +24,8 @@ struct SiteLink {
   size_t section; ///< In which it stands.
 };
 
+/// `&lt;` for `<`, and so on.
+std::string escapeHtml(llvm::StringRef text);
 /// Code as `<pre>`. `info` stands behind the fence: `stg file=job.stg` is a program, whose words are coloured,
 /// `console` a session of commands and their output. Without a language a program is recognised by its tokens.
 std::string makeCodeBlock(llvm::StringRef code, llvm::StringRef info);

@@ -25,13 +25,6 @@ using namespace stage;
 using namespace stage::driver;
 using llvm::StringRef;
 
-static std::string escape(StringRef text) {
-  std::string html;
-  llvm::raw_string_ostream os(html);
-  llvm::printHTMLEscaped(text, os);
-  return os.str();
-}
-
 static std::string makeNavigation(const Site &site, const SiteFile &current) {
   std::string html;
   StringRef part;
@@ -39,11 +32,11 @@ static std::string makeNavigation(const Site &site, const SiteFile &current) {
     if (page->part != part) {
       html += part.empty() ? "" : "</ul></details>\n";
       part = page->part;
-      html += "<details" + std::string(part == current.part ? " open" : "") + "><summary>" + escape(part) +
+      html += "<details" + std::string(part == current.part ? " open" : "") + "><summary>" + escapeHtml(part) +
               "</summary><ul>\n";
     }
     html += "<li><a href=\"" + makeRelative(current.output, page->output) + "\"" +
-            (page == &current ? " aria-current=\"page\"" : "") + ">" + escape(page->content->getTitle()) +
+            (page == &current ? " aria-current=\"page\"" : "") + ">" + escapeHtml(page->content->getTitle()) +
             "</a></li>\n";
   }
   return html + (part.empty() ? "" : "</ul></details>\n");
@@ -54,7 +47,7 @@ static std::string makeContents(const SiteFile &page) {
   std::string html;
   for (const SiteSection &section : page.content->getSections())
     if (section.level == 2)
-      html += "<li><a href=\"#" + escape(section.anchor) + "\">" + escape(section.title) + "</a></li>\n";
+      html += "<li><a href=\"#" + escapeHtml(section.anchor) + "\">" + escapeHtml(section.title) + "</a></li>\n";
   return html.empty() ? "" : "<h2>On this page</h2><ul>\n" + html + "</ul>\n";
 }
 
@@ -122,7 +115,7 @@ bool stage::driver::writeSite(const DocCommand &command, llvm::ArrayRef<DocPage>
   if (!pattern || !site.read(library))
     return false;
   for (const auto &[place, page] : site.getPages()) {
-    std::string html = fill(pattern->getBuffer(), {{"title", escape(page.content->getTitle())},
+    std::string html = fill(pattern->getBuffer(), {{"title", escapeHtml(page.content->getTitle())},
                                                    {"root", makeRelative(page.output, "")},
                                                    {"navigation", makeNavigation(site, page)},
                                                    {"contents", makeContents(page)},
