@@ -43,6 +43,7 @@ bool stage::driver::runExplain(const ExplainCommand &command, DiagnosticEngine &
     rest = next;
   }
   std::vector<sema::Candidate> candidates;
+  candidates.reserve(codes.size());
   for (const std::string &known : codes)
     candidates.push_back({known, SMLoc()});
   DiagnosticBuilder error = diags.report(SMLoc(), diag::NoSuchCode) << code;

@@ -100,7 +100,7 @@ bool Site::addSource(const std::string &place) {
     llvm::sort(names);
     text = "# " + place + "\n\n";
     for (const std::string &name : names)
-      text += "* [" + name + "](" + path::filename(place).str() + "/" + name + ")\n";
+      text += ("* [" + llvm::Twine(name) + "](" + path::filename(place) + "/" + name + ")\n").str();
   } else {
     std::unique_ptr<llvm::MemoryBuffer> buffer = readFile(file, error);
     if (!buffer)

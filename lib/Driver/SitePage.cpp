@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "SitePage.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cmark-gfm-core-extensions.h>
 #include <cmark-gfm.h>
 
@@ -96,7 +96,7 @@ SitePage::SitePage(StringRef text) {
 
 SitePage::~SitePage() { cmark_node_free(document); }
 
-std::string SitePage::addAnchor(std::string anchor) {
+std::string SitePage::addAnchor(const std::string &anchor) {
   std::string name = anchor;
   for (unsigned number = 1; !anchors.insert(name).second; ++number)
     name = anchor + "-" + std::to_string(number);
@@ -142,9 +142,10 @@ void SitePage::read(cmark_node *node) {
 void SitePage::replaceBlocks() {
   for (auto [node, section] : headings) {
     std::string tag = "h" + std::to_string(sections[section].level), anchor = escapeHtml(sections[section].anchor);
-    cmark_node *block = makeBlock("<" + tag + " id=\"" + anchor + "\">",
-                                  "<a class=\"anchor\" href=\"#" + anchor +
-                                      "\" aria-label=\"Link to this section\">#</a></" + tag + ">");
+    std::string link =
+        llvm::formatv("<a class=\"anchor\" href=\"#{0}\" aria-label=\"Link to this section\">#</a>", anchor);
+    cmark_node *block =
+        makeBlock(llvm::formatv("<{0} id=\"{1}\">", tag, anchor), llvm::formatv("{0}</{1}>", link, tag));
     cmark_node_insert_before(node, block);
     while (cmark_node *child = cmark_node_first_child(node))
       cmark_node_append_child(block, child);

@@ -50,7 +50,7 @@ public:
 private:
   void read(cmark_node *node);
   /// Adds an anchor, with a number behind it if the page has it already.
-  std::string addAnchor(std::string anchor);
+  std::string addAnchor(const std::string &anchor);
   void replaceBlocks();
 
   cmark_node *document;
