@@ -1,4 +1,4 @@
-# Finds what the compiler stands on. LLVM 14 or later, protobuf, ANTLR4 (tool and C++ runtime).
+# Finds what the compiler stands on. LLVM 14 or later, protobuf, ANTLR4 (tool and C++ runtime), cmark-gfm.
 find_program(STAGE_CCACHE ccache)
 if(STAGE_CCACHE)
   # It keeps what is compiled with precompiled headers only where it is told that macros cannot change them.
@@ -30,6 +30,11 @@ find_package(Threads REQUIRED)
 find_program(ANTLR4_TOOL antlr4 REQUIRED)
 find_path(ANTLR4_INCLUDE_DIR antlr4-runtime.h PATH_SUFFIXES antlr4-runtime REQUIRED)
 find_library(ANTLR4_LIBRARY NAMES libantlr4-runtime.a antlr4-runtime REQUIRED)
+
+# Markdown with tables, for `stagec doc --html` (Debian: libcmark-gfm-dev, libcmark-gfm-extensions-dev).
+find_path(CMARK_INCLUDE_DIR cmark-gfm-core-extensions.h REQUIRED)
+find_library(CMARK_EXTENSIONS_LIBRARY NAMES libcmark-gfm-extensions.a cmark-gfm-extensions REQUIRED)
+find_library(CMARK_LIBRARY NAMES libcmark-gfm.a cmark-gfm REQUIRED)
 
 # The shared flags, as one interface target so that nothing is set globally.
 add_library(stage_options INTERFACE)

@@ -13,8 +13,8 @@ get_filename_component(stdlib_link ${CMAKE_BINARY_DIR}/bin/${STAGE_STDLIB_FROM_B
 get_filename_component(stdlib_parent ${stdlib_link} DIRECTORY)
 file(MAKE_DIRECTORY ${stdlib_parent})
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/stdlib ${stdlib_link} SYMBOLIC)
-# What --explain prints of.
-file(CREATE_LINK ${CMAKE_SOURCE_DIR}/docs/Diagnostics.md ${stdlib_parent}/Diagnostics.md SYMBOLIC)
+# What --explain prints of, and the pages of a site (stagec doc --html).
+file(CREATE_LINK ${CMAKE_SOURCE_DIR}/docs ${stdlib_parent}/docs SYMBOLIC)
 
 # The compiler as a library (cmake/stagecConfig.cmake), with what lies below it. stage_library() exports each target.
 set(STAGE_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/stagec)
@@ -25,8 +25,12 @@ install(EXPORT stagecTargets NAMESPACE stagec:: DESTINATION ${STAGE_INSTALL_CMAK
 
 # OPTIONAL: a checkout may lack a folder while the project grows.
 install(DIRECTORY stdlib examples DESTINATION ${STAGE_INSTALL_DATADIR} OPTIONAL FILES_MATCHING PATTERN "*.stg" PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.csv" PATTERN "*.py" PATTERN "*.cpp" PATTERN "CMakeLists.txt")
-install(FILES docs/Diagnostics.md DESTINATION ${STAGE_INSTALL_DATADIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL FILES_MATCHING PATTERN "*.md" PATTERN "*.json")
-install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
-# The licenses of what is linked statically demand that binaries come with these two.
+# Pages link to each other, to the library, to examples, and to files of the project: these lie as in a checkout, because
+# a link that leads nowhere is an error of `stagec doc --html`.
+install(DIRECTORY docs DESTINATION ${STAGE_INSTALL_DATADIR})
+install(DIRECTORY test/Interp/known-bugs DESTINATION ${STAGE_INSTALL_DATADIR}/test/Interp FILES_MATCHING PATTERN "*.sir")
+set(project_files README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CITATION.cff LICENSE THIRD_PARTY_NOTICES)
+install(FILES ${project_files} DESTINATION ${STAGE_INSTALL_DATADIR})
+install(FILES utils/fuzz/README.md DESTINATION ${STAGE_INSTALL_DATADIR}/utils/fuzz)
+# The licenses of what is linked statically demand that binaries come with these two, where people look for them.
 install(FILES LICENSE THIRD_PARTY_NOTICES DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -52,9 +52,10 @@ with tempfile.TemporaryDirectory() as folder:
         config.available_features.add("tmpfs")
 
 # What tests of the scripts need beside the tools: utils/nightly, utils/check-format, utils/check-tidy. `astra-sim` is
-# its AstraSim_Analytical_Congestion_Unaware by that name, which is no part of a build.
+# its AstraSim_Analytical_Congestion_Unaware by that name, which is no part of a build. `browser`: the site is used in one.
 for feature, tools in {
-    "git": ["git"], "clang-14": ["clang-format-14", "clang-tidy-14"], "astra-sim": ["astra-sim"]
+    "git": ["git"], "clang-14": ["clang-format-14", "clang-tidy-14"], "astra-sim": ["astra-sim"],
+    "browser": ["chromium"]
 }.items():
     if all(shutil.which(tool, path=config.environment["PATH"]) for tool in tools):
         config.available_features.add(feature)

@@ -67,7 +67,9 @@ public:
           entry.isSeen |= entry.module == import.path;
     }
     if (!command.markdown.empty())
-      return writePages(command.markdown, modules, entries, diags);
+      return writePages(command, makePages(modules, entries), diags);
+    if (!command.site.empty())
+      return writeSite(command, makePages(modules, entries), diags);
     std::vector<sema::Candidate> names;
     for (const DocModule &module : modules) {
       names.push_back({module.name, SMLoc()});

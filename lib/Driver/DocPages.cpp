@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DocPages.h"
+#include "Options.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Support/Files.h"
 #include "llvm/ADT/StringExtras.h"
@@ -118,27 +119,8 @@ static void printEntry(llvm::raw_ostream &os, const DocEntry &entry, llvm::Array
          << launcher->name.name << ").\n";
 }
 
-bool stage::driver::writePages(StringRef folder, llvm::ArrayRef<DocModule> modules, llvm::ArrayRef<DocEntry> all,
-                               DiagnosticEngine &diags) {
-  if (std::error_code error = llvm::sys::fs::create_directories(folder)) {
-    diags.report(SMLoc(), diag::CannotWriteFile) << folder << error.message();
-    return false;
-  }
-  auto write = [&](StringRef name, const std::string &text) {
-    llvm::SmallString<128> path(folder);
-    llvm::sys::path::append(path, name);
-    std::error_code error;
-    llvm::raw_fd_ostream os(path, error);
-    if (!error)
-      os << text;
-    os.close();
-    if (!error && os.has_error())
-      error = os.error();
-    os.clear_error();
-    if (error)
-      diags.report(SMLoc(), diag::CannotWriteFile) << path << error.message();
-    return !error;
-  };
+std::vector<DocPage> stage::driver::makePages(llvm::ArrayRef<DocModule> modules, llvm::ArrayRef<DocEntry> all) {
+  std::vector<DocPage> pages;
   std::string index =
       "# The standard library\n\nWritten by `stagec doc --all --markdown=docs/library` from the comments in "
       "[stdlib](../../stdlib). The [cookbook](../cookbook/README.md) has whole programs.\n" +
@@ -155,8 +137,21 @@ bool stage::driver::writePages(StringRef folder, llvm::ArrayRef<DocModule> modul
     for (const DocEntry &entry : all)
       if (entry.module == module.name)
         printEntry(os, entry, all);
-    if (!write(page, os.str()))
-      return false;
+    pages.push_back({page, os.str()});
   }
-  return write("flags.md", makeFlagPage(all)) && write("README.md", index);
+  pages.push_back({"flags.md", makeFlagPage(all)});
+  pages.push_back({"README.md", index});
+  return pages;
+}
+
+bool stage::driver::writePages(const DocCommand &command, llvm::ArrayRef<DocPage> pages, DiagnosticEngine &diags) {
+  if (std::error_code error = llvm::sys::fs::create_directories(command.markdown)) {
+    diags.report(SMLoc(), diag::CannotWriteFile) << command.markdown << error.message();
+    return false;
+  }
+  return llvm::all_of(pages, [&](const DocPage &page) {
+    llvm::SmallString<128> path(command.markdown);
+    llvm::sys::path::append(path, page.name);
+    return writeFile(path, page.text, Existing::Replace, diags);
+  });
 }

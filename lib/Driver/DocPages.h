@@ -3,8 +3,11 @@
 #define STAGE_LIB_DRIVER_DOCPAGES_H
 
 #include "DocText.h"
+#include "stage/Support/Diagnostics.h"
 
 namespace stage::driver {
+
+struct DocCommand;
 
 /// A file of the library: `std.nn`.
 struct DocModule {
@@ -22,10 +25,16 @@ std::string makeTaskIndex(llvm::ArrayRef<DocModule> modules, llvm::ArrayRef<DocE
 /// From arguments of frameworks to parameters of strategies.
 std::string makeFlagPage(llvm::ArrayRef<DocEntry> all);
 
-/// Writes a page for each module, an index, and a page of flags into a folder. False after reporting why that was not
-/// possible.
-bool writePages(llvm::StringRef folder, llvm::ArrayRef<DocModule> modules, llvm::ArrayRef<DocEntry> all,
-                DiagnosticEngine &diags);
+/// A page of Markdown: `parallel.md`, and what is in it.
+struct DocPage {
+  std::string name, text;
+};
+/// A page for each module, a page of flags, and an index.
+std::vector<DocPage> makePages(llvm::ArrayRef<DocModule> modules, llvm::ArrayRef<DocEntry> all);
+/// Writes these into a folder. False after reporting why that was not possible.
+bool writePages(const DocCommand &command, llvm::ArrayRef<DocPage> pages, DiagnosticEngine &diags);
+/// Writes a site of the documentation, in which `library` are the pages of docs/library. False after errors.
+bool writeSite(const DocCommand &command, llvm::ArrayRef<DocPage> library, DiagnosticEngine &diags);
 
 } // namespace stage::driver
 

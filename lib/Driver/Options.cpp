@@ -177,6 +177,12 @@ cl::opt<std::string> docInput(cl::Positional, cl::desc("<name, or file.stg>"), c
 cl::opt<bool> docAll("all", cl::desc("Print the whole library"), cl::cat(docCategory), cl::sub(docCommand));
 cl::opt<std::string> docMarkdown("markdown", cl::desc("With --all: write a page for each module into <folder>"),
                                  cl::value_desc("folder"), cl::cat(docCategory), cl::sub(docCommand));
+cl::opt<std::string> docHtml("html",
+                             cl::desc("Write a site into <folder>: the library and all documentation, with search"),
+                             cl::value_desc("folder"), cl::cat(docCategory), cl::sub(docCommand));
+cl::opt<std::string> docPages("docs",
+                              cl::desc("With --html: the folder of the documentation (default: the compiler's own)"),
+                              cl::value_desc("folder"), cl::cat(docCategory), cl::sub(docCommand));
 cl::opt<std::string> docStdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
                                cl::value_desc("folder"), cl::cat(docCategory), cl::sub(docCommand));
 cl::opt<bool> docNoCache("no-cache", cl::desc(noCacheText), cl::cat(docCategory), cl::sub(docCommand));
@@ -439,6 +445,14 @@ static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
     refuse(true, "--requests=-");
 }
 
+/// It lies beside the standard library, in a build tree as a link.
+static std::string getDocsFolder(const char *argv0) {
+  llvm::SmallString<128> folder(getStdlibFolder(argv0));
+  llvm::sys::path::remove_filename(folder);
+  llvm::sys::path::append(folder, "docs");
+  return folder.str().str();
+}
+
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   const cl::OptionCategory *ofJobs[] = {&compileCategory, &lookCategory,         &passCategory,        &searchCategory,
                                         &traceCategory,   &getServingCategory(), &getMachineCategory()};
@@ -453,6 +467,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                     "         stagec import config.json            the program of a Hugging Face configuration\n"
                     "         stagec import --launcher=megatron_lm args.txt    the program of a framework's arguments\n"
                     "         stagec doc megatron                  what a name of the library means\n"
+                    "         stagec doc --html=site               all documentation as a site with search\n"
                     "         stagec --explain CODE                what a message means, by the code behind it\n"
                     "look     stagec job.stg --report              time, memory and communication of a step\n"
                     "         stagec job.stg --prove               does the strategy compute the same as one device?\n"
@@ -474,13 +489,26 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
   }
   if (docCommand) {
-    if (docInput.empty() == !docAll)
+    if (!docInput.empty() + docAll + (docHtml.getNumOccurrences() > 0) != 1)
       diags.report(SMLoc(), diag::NoDocInput);
+    for (const cl::opt<std::string> *option : {&docHtml, &docPages})
+      if (option->getNumOccurrences() && option->empty())
+        diags.report(SMLoc(), diag::EmptyOption) << ("--" + option->ArgStr).str();
+    if (docPages.getNumOccurrences() && !docHtml.getNumOccurrences())
+      diags.report(SMLoc(), diag::FlagWithoutEffect)
+          << "--docs"
+          << "it names the pages of a site: 'stagec doc --html=site --docs=docs'";
     if (docMarkdown.getNumOccurrences() && (!docAll || docMarkdown.empty()))
       diags.report(SMLoc(), diag::FlagWithoutEffect)
           << "--markdown"
           << "it writes the whole library into a folder: 'stagec doc --all --markdown=pages'";
-    options.doc = {docInput, docAll, docMarkdown,
+    std::string docs = getDocsFolder(argv[0]);
+    options.doc = {docInput,
+                   docAll,
+                   docMarkdown,
+                   docHtml,
+                   docPages.getNumOccurrences() ? std::string(docPages) : docs,
+                   docs + "/site",
                    docStdlib.getNumOccurrences() ? std::string(docStdlib) : getStdlibFolder(argv[0]),
                    makeCache(docNoCache)};
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
@@ -496,10 +524,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   if (explain.getNumOccurrences()) {
     if (!input.empty())
       diags.report(SMLoc(), diag::FlagWithoutEffect) << input << "--explain compiles nothing: leave the file out";
-    llvm::SmallString<128> manual(getStdlibFolder(argv[0]));
-    llvm::sys::path::remove_filename(manual);
-    llvm::sys::path::append(manual, "Diagnostics.md");
-    options.explain = {explain, manual.str().str()};
+    options.explain = {explain, getDocsFolder(argv[0]) + "/Diagnostics.md"};
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
   }
   if (input.empty())

@@ -58,6 +58,9 @@ struct DocCommand {
   std::string input;
   bool all = false;     ///< Of the library; then there is no input.
   std::string markdown; ///< A folder for pages instead of text; empty: none.
+  std::string site;     ///< A folder for a site of the library and the documentation; empty: none.
+  std::string docs;     ///< The pages of the documentation.
+  std::string assets;   ///< The template, the style and the script of a site.
   std::string stdlibDir;
   FileCache cache; ///< Of syntax trees.
 };

@@ -10,7 +10,6 @@
 #include "SyntaxErrors.h"
 #include "stage/AST/TreeBytes.h"
 #include "stage/Support/Installation.h"
-#include <mutex>
 
 using namespace stage;
 using namespace stage::parse;
@@ -45,9 +44,7 @@ public:
 
 using Mode = antlr4::atn::PredictionMode;
 
-/// Of the tables that all lexers and parsers of the grammar share, and fill as they go. An expression may be parsed
-/// while the text that it stands in is.
-static std::recursive_mutex tables;
+std::recursive_mutex stage::parse::tables;
 
 /// Parses a text by `parseRule` and builds a tree by `build` unless there are errors.
 template <typename ParseRule, typename Build>

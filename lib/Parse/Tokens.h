@@ -15,9 +15,14 @@
 #define STAGE_LIB_PARSE_TOKENS_H
 
 #include "Source.h"
+#include <mutex>
 #include <set>
 
 namespace stage::parse {
+
+/// Of the tables that all lexers and parsers of the grammar share, and fill as they go. An expression may be parsed
+/// while the text that it stands in is.
+extern std::recursive_mutex tables;
 
 struct TokenCheck {
   /// False: too deep; do not parse.
