@@ -22,6 +22,9 @@ void sayOk(const DriverOptions &options, unsigned numJobs, int64_t ranks);
 TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps);
 /// `--emit=schedule`: the units of all stages in time. False after errors.
 bool printSchedule(Compilation &c, const DriverOptions &options);
+/// Writes what `printSvg` prints into the file of -o, or on standard output. False after a report.
+bool writePicture(const DriverOptions &options, llvm::function_ref<void(llvm::raw_ostream &)> printSvg,
+                  DiagnosticEngine &diags);
 /// A program of a job, on the machine that it names, with its runtime. `what`: who needs a machine, as a user writes
 /// it; empty: rates of the command line stand for one. Nothing after a report.
 std::optional<TimedPart> findTimed(const Compilation &c, const Program &program, llvm::StringRef what,
@@ -44,6 +47,9 @@ bool emitWithAstraSim(const Compilation &c, llvm::ArrayRef<const Program *> part
                       const EmitOptions &traces, llvm::function_ref<bool()> emit);
 /// `--emit=mesh`: who talks to whom. False after errors.
 bool printMesh(Compilation &c, const DriverOptions &options);
+/// `--emit=layer`: how the tensors of a layer are split. `--emit=dot`: the ops of a layer, or of all, for graphviz.
+/// False after errors.
+bool printLayers(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after
 /// errors that concern all, and if all are refused.
 bool runComparison(const DriverOptions &options);

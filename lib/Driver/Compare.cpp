@@ -11,7 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
-#include "stage/Report/Comparison.h"
+#include "stage/Driver/Diagnostics.h"
+#include "stage/Report/Breakdown.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 #include <mutex>
@@ -55,16 +57,43 @@ public:
     session.compileAll(
         numPlans, options.threads, [this](size_t number) { return getPlan(number); },
         [this](size_t number, Result result) { add(number, summarize(number, result)); });
+    bool isAnyGood = llvm::any_of(comparison.plans, [](const ComparedPlan &plan) { return plan.costs.has_value(); });
+    if (options.emit == EmitKind::Breakdown) {
+      if (!isAnyGood)
+        return refuseAll();
+      auto printSvg = [&](llvm::raw_ostream &os) {
+        printBreakdown(os, comparison, {getTitle(), options.picture.width});
+      };
+      return writePicture(options, printSvg, session.getDiags());
+    }
     if (options.report == ReportKind::Text)
       print(llvm::outs(), comparison);
     else if (options.report == ReportKind::Csv)
       printCsv(llvm::outs(), comparison);
     else
       json.finish();
-    return llvm::any_of(comparison.plans, [](const ComparedPlan &plan) { return plan.costs.has_value(); });
+    return isAnyGood;
   }
 
 private:
+  /// Of a picture no bar would be left.
+  bool refuseAll() {
+    for (const ComparedPlan &plan : comparison.plans)
+      session.getDiags().report(SMLoc(), diag::NoPlanToDraw) << plan.job << plan.refusal;
+    return false;
+  }
+
+  /// `job pretrain`, with the values that all plans have.
+  std::string getTitle() const {
+    if (!options.picture.title.empty())
+      return options.picture.title;
+    std::string title = (jobs.size() == 1 ? "job " : "jobs ") + llvm::join(jobs, ", "), values;
+    for (const Choice &choice : options.choices)
+      if (choice.values.size() == 1)
+        values += (values.empty() ? "" : ", ") + choice.name + " = " + choice.values.front();
+    return values.empty() ? title : title + " (" + values + ")";
+  }
+
   /// Those that vary.
   static std::vector<std::string> getNames(const DriverOptions &options) {
     std::vector<std::string> names;

@@ -252,8 +252,8 @@ bool stage::driver::compile(Session &session, const DriverOptions &options, Serv
     print(llvm::outs(), *c.graph);
     return true;
   }
-  bool isPicture =
-      options.emit == EmitKind::Schedule || options.emit == EmitKind::Mesh || options.emit == EmitKind::Dot;
+  bool isPicture = options.emit == EmitKind::Schedule || options.emit == EmitKind::Mesh ||
+                   options.emit == EmitKind::Layer || options.emit == EmitKind::Dot;
   if (c.job->inference && c.job->inference->prefilled && !isPicture)
     return compilePools(c, options);
   if (!runMiddle(c, options.passes))
@@ -266,10 +266,8 @@ bool stage::driver::compile(Session &session, const DriverOptions &options, Serv
     return printSchedule(c, options);
   if (options.emit == EmitKind::Mesh)
     return printMesh(c, options);
-  if (options.emit == EmitKind::Dot) {
-    printDot(llvm::outs(), *c.graph);
-    return true;
-  }
+  if (options.emit == EmitKind::Layer || options.emit == EmitKind::Dot)
+    return printLayers(c, options);
   if (!runBackEnd(c, options, served))
     return false;
   sayOk(options, 1, c.graph->mesh.getNumRanks());

@@ -17,17 +17,16 @@ namespace cl = llvm::cl;
 namespace {
 // llvm::cl sorts groups by name.
 cl::OptionCategory compileCategory("Compile", "what is compiled:");
-cl::OptionCategory lookCategory("Look", "what a step costs, whether it is right, and pictures of it:");
 cl::OptionCategory passCategory("Passes", "for those who change the compiler:");
 cl::OptionCategory searchCategory("Search",
                                   "compare plans, or find the largest batch (see also 'stagec plan --help'):");
 cl::OptionCategory traceCategory("Trace", "Chakra traces for simulators:");
 cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(compileCategory));
 cl::opt<std::string> output("o",
-                            cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
-                                     "--emit=schedule, mesh or timeline the picture into <file>.svg, of a timeline "
-                                     "also into <file>.json, for Perfetto; with --emit=memory-timeline into "
-                                     "<file>.svg, <file>.csv, or <file>.pickle for PyTorch's memory viewer"),
+                            cl::desc("Write one trace per rank and comm_group.json into <folder>; with --emit of a "
+                                     "picture the picture into <file>.svg or, by rsvg-convert, <file>.pdf; a timeline "
+                                     "also into <file>.json, for Perfetto; --emit=memory-timeline also into "
+                                     "<file>.csv, or <file>.pickle for PyTorch's memory viewer"),
                             cl::value_desc("folder"), cl::cat(traceCategory));
 cl::opt<std::string> astraSim("astra-sim",
                               cl::desc("Write into <folder> what ASTRA-sim needs beside the traces of -o: network, "
@@ -39,50 +38,38 @@ cl::opt<ReportKind> report(
                clEnumValN(ReportKind::Full, "full", "all tables: each stage, phase and tensor"),
                clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers"),
                clEnumValN(ReportKind::Csv, "csv", "a table, one line per job, with exact numbers")),
-    cl::init(ReportKind::None), cl::cat(lookCategory));
-cl::opt<EmitKind> emit("emit", cl::desc("Print a picture or table of the job, or what it is in some phase, and stop"),
-                       cl::values(clEnumValN(EmitKind::Ast, "ast", "the program after parsing"),
-                                  clEnumValN(EmitKind::Job, "job", "the job with every name bound"),
-                                  clEnumValN(EmitKind::Graph, "graph", "graph IR before any pass (internal form)"),
-                                  clEnumValN(EmitKind::Program, "program", "units of every pipeline stage"),
-                                  clEnumValN(EmitKind::Memory, "memory", "saved bytes, symbolically, and memory"),
-                                  clEnumValN(EmitKind::Schedule, "schedule", "a picture of the pipeline in time"),
-                                  clEnumValN(EmitKind::Time, "time", "how long a step takes, and what ranks do"),
-                                  clEnumValN(EmitKind::Prices, "prices", "what each op takes alone, and its shape"),
-                                  clEnumValN(EmitKind::Timeline, "timeline",
-                                             "a picture (SVG) of when each unit and collective of a step runs"),
-                                  clEnumValN(EmitKind::MemoryTimeline, "memory-timeline",
-                                             "a picture (SVG) of what a rank of each stage holds over a step"),
-                                  clEnumValN(EmitKind::Mesh, "mesh", "a picture of who talks to whom, per axis"),
-                                  clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
-                                  clEnumValN(EmitKind::Chakra, "chakra", "traces; the same as -o alone")),
-                       cl::init(EmitKind::None), cl::cat(lookCategory));
-cl::opt<std::string>
-    scheduleTimes("schedule-times",
-                  cl::desc("How long units take in --emit=schedule: 'flops', or numbers for letters, as "
-                           "in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
-                  cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(lookCategory));
-cl::opt<std::string> from("from",
-                          cl::desc("Draw --emit=timeline or memory-timeline from this time of the step on (default: "
-                                   "0s); in a short window of a timeline each op is a box with its name"),
-                          cl::value_desc("20ms"), cl::cat(lookCategory));
-cl::opt<std::string>
-    to("to", cl::desc("Draw --emit=timeline or memory-timeline up to this time (default: the end of the step)"),
-       cl::value_desc("25ms"), cl::cat(lookCategory));
+    cl::init(ReportKind::None), cl::cat(getLookCategory()));
+cl::opt<EmitKind> emit(
+    "emit", cl::desc("Print a picture or table of the job, or what it is in some phase, and stop"),
+    cl::values(
+        clEnumValN(EmitKind::Ast, "ast", "the program after parsing"),
+        clEnumValN(EmitKind::Job, "job", "the job with every name bound"),
+        clEnumValN(EmitKind::Graph, "graph", "graph IR before any pass (internal form)"),
+        clEnumValN(EmitKind::Program, "program", "units of every pipeline stage"),
+        clEnumValN(EmitKind::Memory, "memory", "saved bytes, symbolically, and memory"),
+        clEnumValN(EmitKind::Schedule, "schedule", "a picture of the pipeline in time"),
+        clEnumValN(EmitKind::Time, "time", "how long a step takes, and what ranks do"),
+        clEnumValN(EmitKind::Prices, "prices", "what each op takes alone, and its shape"),
+        clEnumValN(EmitKind::Timeline, "timeline", "a picture (SVG) of when each unit and collective of a step runs"),
+        clEnumValN(EmitKind::MemoryTimeline, "memory-timeline",
+                   "a picture (SVG) of what a rank of each stage holds over a step"),
+        clEnumValN(EmitKind::Mesh, "mesh", "a picture of who talks to whom, per axis"),
+        clEnumValN(EmitKind::Layer, "layer", "a picture (SVG) of how the tensors of one layer are split"),
+        clEnumValN(EmitKind::Breakdown, "breakdown", "bars (SVG) of time, communication and memory, one for each plan"),
+        clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz; with --layer of one layer"),
+        clEnumValN(EmitKind::Chakra, "chakra", "traces; the same as -o alone")),
+    cl::init(EmitKind::None), cl::cat(getLookCategory()));
 cl::opt<std::string> explain("explain",
                              cl::desc("Print what a message means and what to write instead, by its code, as in "
                                       "--explain=size-not-divisible"),
-                             cl::value_desc("code"), cl::cat(lookCategory));
-constexpr unsigned standardWidth = 1600, minWidth = 640, maxWidth = 4096;
-cl::opt<unsigned>
-    width("width", cl::desc("Width of the picture of --emit=timeline or memory-timeline in pixels (default: 1600)"),
-          cl::init(standardWidth), cl::value_desc("pixels"), cl::cat(lookCategory));
+                             cl::value_desc("code"), cl::cat(getLookCategory()));
 cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
                          cl::value_desc("name"), cl::cat(compileCategory));
-cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(searchCategory));
+cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report or --emit=breakdown)"),
+                      cl::cat(searchCategory));
 cl::list<std::string> defines("D", cl::Prefix,
-                              cl::desc("Replace a value of the job, its config or its strategy; --report compares "
-                                       "several: tp=1,2,4"),
+                              cl::desc("Replace a value of the job, its config or its strategy; --report and "
+                                       "--emit=breakdown compare several: tp=1,2,4"),
                               cl::value_desc("name=value"), cl::cat(compileCategory));
 cl::list<std::string> includes("I", cl::Prefix, cl::desc("Look for imports in <folder>, too"), cl::value_desc("folder"),
                                cl::cat(compileCategory));
@@ -123,16 +110,16 @@ cl::opt<bool> times("times",
                     cl::desc("Write what each node takes on the machine of the job, for simulators that replay traces"),
                     cl::cat(traceCategory));
 cl::opt<bool> prove("prove", cl::desc("Run the job on tiny sizes, every rank, and compare with the unsharded program"),
-                    cl::cat(lookCategory));
+                    cl::cat(getLookCategory()));
 cl::opt<std::string> fits("fits",
                           cl::desc("Search for the largest batch and the longest sequences of the job that fit into a "
                                    "rank's memory of <size>, or, "
                                    "with --fits=machine, into that of the job's machine"),
                           cl::value_desc("80GiB"), cl::cat(searchCategory));
 cl::opt<bool> remarks("remarks", cl::desc("Say which rule decided each sharding, and which communication follows"),
-                      cl::cat(lookCategory));
+                      cl::cat(getLookCategory()));
 cl::opt<std::string> as("as", cl::desc("Print the plan as arguments of a framework, by a launcher of the library"),
-                        cl::value_desc("megatron_lm"), cl::cat(lookCategory));
+                        cl::value_desc("megatron_lm"), cl::cat(getLookCategory()));
 cl::opt<bool> warningsAreErrors("Werror", cl::desc("Make errors of warnings"), cl::cat(compileCategory));
 cl::list<std::string> printAfter("print-after", cl::CommaSeparated, cl::desc("Print the graph after these passes"),
                                  cl::value_desc("pass"), cl::cat(passCategory));
@@ -207,7 +194,7 @@ std::vector<std::string> stage::driver::splitAtCommas(llvm::StringRef text) {
 }
 
 bool DriverOptions::isComparison() const {
-  return allJobs || jobs.size() > 1 || report == ReportKind::Csv ||
+  return allJobs || jobs.size() > 1 || report == ReportKind::Csv || emit == EmitKind::Breakdown ||
          llvm::any_of(choices, [](const Choice &choice) { return choice.values.size() > 1; });
 }
 
@@ -267,112 +254,6 @@ static void checkHasEffect(DiagnosticEngine &diags) {
   if (emit == EmitKind::Ast || emit == EmitKind::Job || emit == EmitKind::Graph)
     refuse({given(printAfter), changed(printAfterAll), changed(verifyEach), changed(timePasses)},
            "--emit=ast, job and graph print what the program is before any pass");
-}
-
-/// `F=1,B=2`, or `flops`. What is not named stays as it is, but a backward takes what its halves take.
-static bool parseScheduleTimes(llvm::StringRef text, std::optional<PhaseDurations> &times) {
-  if (text == "flops") {
-    times.reset();
-    return true;
-  }
-  auto of = [&](PhaseKind kind) -> int64_t & { return (*times)[unsigned(kind)]; };
-  std::string letters; // so far
-  for (llvm::StringRef part : llvm::split(text, ',')) {
-    auto [letter, number] = part.split('=');
-    constexpr int64_t most = 1000;
-    int64_t time;
-    if (letter.size() != 1 || number.getAsInteger(10, time) || time < 0 || time > most)
-      return false;
-    std::optional<PhaseKind> kind = letter == "S" ? PhaseKind::Step : findPhase(letter.front());
-    if (!kind || llvm::StringRef(letters).contains(letter))
-      return false;
-    letters += letter;
-    if (!movesCaches(*kind))
-      of(*kind) = time;
-    if (isForward(*kind))
-      of(PhaseKind::Forward) = of(PhaseKind::Draft) = of(PhaseKind::Decode) = time;
-  }
-  if (!llvm::StringRef(letters).contains('B'))
-    of(PhaseKind::Backward) = of(PhaseKind::BackwardInput) + of(PhaseKind::BackwardWeight);
-  return true;
-}
-
-/// A time of a step, in ticks.
-static std::optional<Ticks> readTime(const cl::opt<std::string> &option, DiagnosticEngine &diags) {
-  std::optional<Rational> seconds = readQuantity(("--" + option.ArgStr).str(), option, Dimension::ofTime(), diags);
-  if (!seconds)
-    return std::nullopt;
-  std::optional<Rational> ticks = seconds->mul(Rational::integer(ticksPerSecond));
-  return ticks && ticks->compare(Rational::integer(maxTicks)) < 0 ? Ticks(ticks->floor().num) : maxTicks;
-}
-
-/// By the end of the file's name.
-static TimelineOptions::Format findFormat() {
-  using Format = TimelineOptions::Format;
-  llvm::StringRef name = output;
-  if (emit == EmitKind::Timeline)
-    return name.endswith(".json") ? Format::Events : Format::Picture;
-  return name.endswith(".csv") ? Format::Table : name.endswith(".pickle") ? Format::Snapshot : Format::Picture;
-}
-
-/// `--from`, `--to` and `--width` of --emit=timeline and --emit=memory-timeline.
-static void readTimeline(DriverOptions &options, DiagnosticEngine &diags) {
-  using Format = TimelineOptions::Format;
-  Format format = options.timeline.format = findFormat();
-  auto refuse = [&](bool given, llvm::StringRef name, llvm::StringRef why) {
-    if (given)
-      diags.report(SMLoc(), diag::FlagWithoutEffect) << name << why;
-  };
-  if (emit != EmitKind::Timeline && emit != EmitKind::MemoryTimeline) {
-    for (const cl::opt<std::string> *option : {&from, &to})
-      refuse(option->getNumOccurrences(), ("--" + option->ArgStr).str(),
-             "it is of --emit=timeline and --emit=memory-timeline");
-    refuse(isChanged(width), "--width", "it is of --emit=timeline and --emit=memory-timeline");
-    return;
-  }
-  refuse(isChanged(width) && format != Format::Picture, "--width", "only a picture (.svg) has a width");
-  for (const cl::opt<std::string> *option : {&from, &to})
-    refuse(option->getNumOccurrences() && format == Format::Snapshot, ("--" + option->ArgStr).str(),
-           "a snapshot (.pickle) is of the whole step");
-  if (width < minWidth || width > maxWidth)
-    diags.report(SMLoc(), diag::BadPictureWidth) << int64_t(minWidth) << int64_t(maxWidth) << int64_t(width);
-  options.timeline.width = width;
-  if (from.getNumOccurrences()) {
-    options.timeline.from = readTime(from, diags).value_or(0);
-    options.timeline.fromText = from;
-  }
-  if (to.getNumOccurrences())
-    options.timeline.to = readTime(to, diags);
-  if (options.timeline.to && *options.timeline.to <= options.timeline.from)
-    diags.report(SMLoc(), diag::EmptyWindow) << to << (from.getNumOccurrences() ? from : std::string("0s"));
-}
-
-/// Of the forms that are drawn, into a file or as text.
-static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
-  bool isPicture = emit == EmitKind::Schedule || emit == EmitKind::Mesh || emit == EmitKind::Timeline ||
-                   emit == EmitKind::MemoryTimeline;
-  if (isChanged(scheduleTimes)) {
-    if (emit != EmitKind::Schedule)
-      diags.report(SMLoc(), diag::FlagWithoutEffect) << "--schedule-times"
-                                                     << "it is of --emit=schedule";
-    if (!parseScheduleTimes(scheduleTimes, options.scheduleTimes))
-      diags.report(SMLoc(), diag::BadScheduleTimes) << scheduleTimes;
-  }
-  readTimeline(options, diags);
-  if (emit == EmitKind::Timeline || emit == EmitKind::MemoryTimeline)
-    options.picture = "-"; // there is no text of it
-  if (!isPicture || output.empty())
-    return;
-  if (output != "-" && !llvm::StringRef(output).endswith(".svg") &&
-      options.timeline.format == TimelineOptions::Format::Picture)
-    diags.report(SMLoc(), diag::PictureNeedsName)
-        << (emit == EmitKind::Timeline         ? ".svg, or in .json for Perfetto"
-            : emit == EmitKind::MemoryTimeline ? ".svg, or in .csv, or in .pickle for PyTorch's memory viewer"
-                                               : ".svg")
-        << output;
-  if (checkKeepsInput(output, input, diags))
-    checkReplaceable(output, force ? Existing::Replace : Existing::Keep, diags);
-  options.picture = output;
 }
 
 FileCache stage::driver::makeCache(bool isOff) { return FileCache(isOff ? "" : getCacheFolder()); }
@@ -454,7 +335,7 @@ static std::string getDocsFolder(const char *argv0) {
 }
 
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
-  const cl::OptionCategory *ofJobs[] = {&compileCategory, &lookCategory,         &passCategory,        &searchCategory,
+  const cl::OptionCategory *ofJobs[] = {&compileCategory, &getLookCategory(),    &passCategory,        &searchCategory,
                                         &traceCategory,   &getServingCategory(), &getMachineCategory()};
   cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);
@@ -558,8 +439,8 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   if (!as.empty())
     options.files.libraries.push_back("launchers");
   readFits(options, diags);
-  readPicture(options, diags);
-  bool traces = !output.empty() && options.picture.empty();
+  options.picture = readPicture(emit, input, output, force, diags);
+  bool traces = !output.empty() && options.picture.file.empty();
   if (traces)
     options.traces.directory = output;
   options.traces.force = force;
@@ -593,7 +474,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     checkNeedsTraces(emit == EmitKind::Chakra, "--emit=chakra");
     checkNeedsTraces(times, "--times");
     checkNeedsTraces(!astraSim.empty(), "--astra-sim");
-    checkNeedsTraces(force && (options.picture.empty() || options.picture == "-"), "--force");
+    checkNeedsTraces(force && (options.picture.file.empty() || options.picture.file == "-"), "--force");
     checkNeedsTraces(!ranks.empty(), "--ranks");
     checkNeedsTraces(isChanged(jobs) && !options.isComparison(), "-j");
   }
@@ -616,7 +497,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     checkOnePlan(!as.empty(), "--as");
     checkOnePlan(prove, "--prove");
     checkOnePlan(options.requests.has_value(), "--requests");
-    checkOnePlan(emit != EmitKind::None, "--emit");
+    checkOnePlan(emit != EmitKind::None && emit != EmitKind::Breakdown, "--emit");
     checkOnePlan(remarks, "--remarks");
     if (report != ReportKind::None) { // else they were refused above
       checkOnePlan(tracker, "--tracker");
@@ -627,8 +508,10 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     }
     checkOnePlan(printAfterAll || !printAfter.empty(), "--print-after");
     checkOnePlan(timePasses, "--time-passes");
-    if (report == ReportKind::None)
+    if (report == ReportKind::None && emit != EmitKind::Breakdown)
       diags.report(SMLoc(), diag::SeveralNeedReport);
+    if (report != ReportKind::None && emit == EmitKind::Breakdown)
+      diags.report(SMLoc(), diag::EmitAndReport);
     if (diags.getNumErrors() != errors)
       return std::nullopt;
     return options;

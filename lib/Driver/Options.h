@@ -30,6 +30,8 @@ enum class EmitKind {
   Timeline,
   MemoryTimeline,
   Mesh,
+  Layer,
+  Breakdown,
   Dot,
   Chakra
 };
@@ -102,16 +104,26 @@ struct PlanCommand {
   std::string launcher; ///< Whose arguments of the best plan are printed, and nothing else; empty: none.
 };
 
-/// What `--emit=timeline` and `--emit=memory-timeline` say of a step.
-struct TimelineOptions {
-  /// By the end of the file's name: SVG; trace events (.json) of the first; a table (.csv) or an allocator's snapshot
-  /// (.pickle) of the second.
-  enum class Format { Picture, Events, Table, Snapshot };
-  Ticks from = 0;
-  std::string fromText;    ///< For messages.
-  std::optional<Ticks> to; ///< Nothing: up to its end.
-  int64_t width = 0;       ///< Pixels.
-  Format format = Format::Picture;
+/// A place in a step: of `--emit=schedule` in units of time or percent, else in ticks.
+struct PictureTime {
+  int64_t value = 0;
+  bool isPercent = false;
+  std::string text; ///< For messages.
+};
+
+/// What a picture of `--emit` shows, and where it is written.
+struct PictureOptions {
+  /// By the end of the file's name: SVG, or PDF made of it; trace events (.json) of a timeline; a table (.csv) or an
+  /// allocator's snapshot (.pickle) of a memory-timeline.
+  enum class Format { Svg, Pdf, Events, Table, Snapshot };
+  std::string file; ///< `-`: standard output; empty: text there.
+  Format format = Format::Svg;
+  std::string title; ///< Empty: the job and its plan.
+  int64_t width = 0; ///< Pixels.
+  std::optional<PictureTime> from, to;
+  /// How long units take in the picture of a schedule; none: by their FLOPs.
+  std::optional<PhaseDurations> scheduleTimes = standardDurations;
+  std::string layer; ///< The path of one; empty: the first, or of a graph all.
 };
 
 /// What the user asks for: what is compiled, and what is printed of it, and where.
@@ -139,10 +151,7 @@ struct DriverOptions {
   unsigned threads = 0; ///< That compile the plans of a comparison; 0: one per core, as far as it is worth it.
   PassOptions passes;
   std::string launcher; ///< Whose arguments of the job are printed; empty: none.
-  std::string picture;  ///< The file of SVG that `--emit` writes; empty: text on standard output.
-  TimelineOptions timeline;
-  /// How long units take in the picture of a schedule; none: by their FLOPs.
-  std::optional<PhaseDurations> scheduleTimes = standardDurations;
+  PictureOptions picture;
   bool times = false;   ///< Traces say what nodes take.
   EmitOptions traces;   ///< `directory` is empty if none are to be written.
   std::string astraSim; ///< The folder of what ASTRA-sim needs beside the traces; empty: none.
@@ -151,6 +160,11 @@ struct DriverOptions {
   bool isComparison() const;
 };
 
+/// The options that say what is looked at, and how.
+llvm::cl::OptionCategory &getLookCategory();
+/// The picture of an `--emit` and its -o. Faults are reported, and options of pictures that it does not have.
+PictureOptions readPicture(EmitKind emit, const std::string &input, const std::string &output, bool force,
+                           DiagnosticEngine &diags);
 /// The options of a server, which are some of a job that serves requests, too.
 llvm::cl::OptionCategory &getServingCategory();
 /// The options that say what a machine does, which `stagec serve` and `--emit=time` share.

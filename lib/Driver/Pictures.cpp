@@ -6,13 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ConvertPicture.h"
 #include "stage/Compiler/MachineRates.h"
 #include "stage/Driver/Diagnostics.h"
+#include "stage/IR/text/LayerDot.h"
+#include "stage/IR/text/Text.h"
 #include "stage/Machine/TimeText.h"
+#include "stage/Report/LayerPicture.h"
 #include "stage/Report/MemoryTimeline.h"
 #include "stage/Report/MeshPicture.h"
+#include "stage/Report/SchedulePicture.h"
 #include "stage/Report/TimelinePicture.h"
-#include "stage/Schedule/Picture.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Table.h"
 #include "llvm/ADT/StringExtras.h"
@@ -54,25 +58,79 @@ static std::optional<TimesOfUnits> findTimesByFlops(Compilation &c) {
 /// Writes what `printSvg` prints into the file of -o, or else prints text. False after a report.
 static bool printPicture(const DriverOptions &options, llvm::function_ref<void(llvm::raw_ostream &)> printText,
                          llvm::function_ref<void(llvm::raw_ostream &)> printSvg, DiagnosticEngine &diags) {
-  if (options.picture.empty()) {
+  const PictureOptions &picture = options.picture;
+  if (picture.file.empty()) {
     printText(llvm::outs());
     return true;
+  }
+  Existing existing = options.traces.force ? Existing::Replace : Existing::Keep;
+  if (picture.format == PictureOptions::Format::Pdf) {
+    std::string svg;
+    llvm::raw_string_ostream os(svg);
+    printSvg(os);
+    std::optional<std::string> pdf = convertToPdf(os.str(), diags);
+    return pdf && writeFile(picture.file, *pdf, existing, diags);
   }
   auto write = [&](llvm::raw_ostream &os) {
     printSvg(os);
     return true;
   };
-  return writeFile(options.picture, write, options.traces.force ? Existing::Replace : Existing::Keep, diags);
+  return writeFile(picture.file, write, existing, diags);
+}
+
+bool stage::driver::writePicture(const DriverOptions &options, llvm::function_ref<void(llvm::raw_ostream &)> printSvg,
+                                 DiagnosticEngine &diags) {
+  return printPicture(options, printSvg, printSvg, diags);
+}
+
+/// `pp 4 x tp 8`: the axes that have several ranks.
+static std::string describeAxes(const Mesh &mesh) {
+  std::string text;
+  for (const Axis &axis : mesh.getAxes())
+    if (axis.size > 1)
+      text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
+  return text;
+}
+
+/// `--title`, or what is drawn: `job pretrain (B = 128), pp 4 x tp 8`.
+static PictureFrame makeFrame(const Compilation &c, const DriverOptions &options) {
+  if (!options.picture.title.empty())
+    return {options.picture.title, options.picture.width};
+  std::string title = "job " + c.job->decl->name.name.str(), values;
+  for (const sema::Override &value : options.plan.values)
+    values += (values.empty() ? "" : ", ") + value.name + " = " + value.value.getSpelling();
+  if (!values.empty())
+    title += " (" + values + ")";
+  if (std::string axes = describeAxes(c.graph->mesh); !axes.empty())
+    title += ", " + axes;
+  return {title, options.picture.width};
+}
+
+/// The time of a schedule that is drawn. Nothing after a report.
+static std::optional<TimelineWindow> findWindow(Compilation &c, int64_t makespan, const PictureOptions &asked) {
+  auto find = [&](const std::optional<PictureTime> &time, int64_t standard) {
+    return !time ? standard : time->isPercent ? int64_t(__int128(makespan) * time->value / 100) : time->value;
+  };
+  TimelineWindow window = {find(asked.from, 0), std::min(find(asked.to, makespan), makespan)};
+  if (window.from < window.to)
+    return window;
+  const auto &name = c.job->decl->name;
+  if (window.from < makespan)
+    c.diags.report(name.loc(), diag::EmptyWindow).range(name.range)
+        << asked.to->text << (asked.from ? asked.from->text : "0");
+  else
+    c.diags.report(name.loc(), diag::WindowBehindSchedule).range(name.range) << asked.from->text << makespan;
+  return std::nullopt;
 }
 
 bool stage::driver::printSchedule(Compilation &c, const DriverOptions &options) {
   Schedule schedule = c.program->getSchedule(/*withStep=*/true);
-  std::string title = "job " + c.job->decl->name.name.str();
   std::optional<TimesOfUnits> flops;
-  if (!options.scheduleTimes && !(flops = findTimesByFlops(c)))
+  if (!options.picture.scheduleTimes && !(flops = findTimesByFlops(c)))
     return false;
   auto duration = [&](UnitRef ref) {
-    return flops ? (*flops)[ref.stage][ref.position] : (*options.scheduleTimes)[unsigned(schedule.get(ref).kind)];
+    return flops ? (*flops)[ref.stage][ref.position]
+                 : (*options.picture.scheduleTimes)[unsigned(schedule.get(ref).kind)];
   };
   bool takesTime = false;
   for (unsigned stage = 0; stage < schedule.stages; ++stage)
@@ -82,10 +140,13 @@ bool stage::driver::printSchedule(Compilation &c, const DriverOptions &options) 
     c.diags.report(c.job->decl->name.loc(), diag::ScheduleTakesNoTime);
     return false;
   }
-  SchedulePicture picture(schedule, duration, title, flops ? "" : "units of time");
+  SchedulePicture picture(schedule, duration, "job " + c.job->decl->name.name.str(), flops ? "" : "units of time");
+  std::optional<TimelineWindow> window = findWindow(c, picture.getMakespan(), options.picture);
+  if (!window)
+    return false;
   return printPicture(
-      options, [&](llvm::raw_ostream &os) { picture.printText(os); },
-      [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
+      options, [&](llvm::raw_ostream &os) { picture.printText(os, *window); },
+      [&](llvm::raw_ostream &os) { picture.printSvg(os, *window, makeFrame(c, options)); }, c.diags);
 }
 
 /// The calls of the job's strategy, one per line, each with the axes that its rules name.
@@ -104,20 +165,65 @@ bool stage::driver::printMesh(Compilation &c, const DriverOptions &options) {
   std::optional<Report> report = makeReport(c);
   if (!report)
     return false;
-  MeshPicture picture(*report);
+  std::vector<MeshLevel> levels;
+  if (c.job->machine) {
+    std::optional<Machine> machine = findMachine(c, options);
+    if (!machine || !machine->checkNumRanks(report->ranks, c.job->decl->name.loc(), c.diags))
+      return false;
+    Machine used = machine->usedBy(report->ranks);
+    for (const MachineLevel &level : used.getLevels())
+      levels.push_back({level.name, level.ranks});
+  }
+  MeshPicture picture(*report, std::move(levels));
   return printPicture(
       options,
       [&](llvm::raw_ostream &os) {
         picture.printText(os);
         printCalls(os, c.job->strategy);
       },
-      [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
+      [&](llvm::raw_ostream &os) { picture.printSvg(os, makeFrame(c, options)); }, c.diags);
+}
+
+/// The layer that is asked for, or else the first. Nothing after a report.
+static std::optional<LayerOps> findAskedLayer(Compilation &c, const PictureOptions &asked) {
+  std::vector<std::string> known = listLayers(*c.graph);
+  const auto &name = c.job->decl->name;
+  if (known.empty()) {
+    c.diags.report(name.loc(), diag::NoLayers).range(name.range);
+    return std::nullopt;
+  }
+  const std::string &path = asked.layer.empty() ? known.front() : asked.layer;
+  if (std::optional<LayerOps> layer = findLayer(*c.graph, path))
+    return layer;
+  constexpr size_t maxShown = 6;
+  std::string others;
+  for (const std::string &other : llvm::ArrayRef(known).drop_front().take_front(maxShown))
+    others += ", or " + other;
+  c.diags.report(name.loc(), diag::UnknownLayer).range(name.range) << path << known.front() << others;
+  return std::nullopt;
+}
+
+bool stage::driver::printLayers(Compilation &c, const DriverOptions &options) {
+  if (options.emit == EmitKind::Dot && options.picture.layer.empty()) {
+    printDot(llvm::outs(), *c.graph);
+    return true;
+  }
+  std::optional<LayerOps> layer = findAskedLayer(c, options.picture);
+  if (!layer)
+    return false;
+  if (options.emit == EmitKind::Dot) {
+    printDot(llvm::outs(), *c.graph, *layer);
+    return true;
+  }
+  auto print = [&](llvm::raw_ostream &os) { printLayer(os, *c.graph, *layer, makeFrame(c, options)); };
+  return writePicture(options, print, c.diags);
 }
 
 /// The time of the step that is drawn. Nothing after a report.
 static std::optional<TimelineWindow> findWindow(Compilation &c, const StepTimeline &timeline,
-                                                const TimelineOptions &asked) {
-  TimelineWindow window = {asked.from, std::min(asked.to.value_or(maxTicks), timeline.getStep())};
+                                                const PictureOptions &asked) {
+  TimelineWindow window = {asked.from ? asked.from->value : 0,
+                           std::min(asked.to ? asked.to->value : maxTicks, timeline.getStep())};
   const auto &name = c.job->decl->name;
   if (!timeline.getStep()) {
     c.diags.report(name.loc(), diag::ScheduleTakesNoTime).range(name.range);
@@ -125,7 +231,7 @@ static std::optional<TimelineWindow> findWindow(Compilation &c, const StepTimeli
   }
   if (window.from >= window.to) {
     c.diags.report(name.loc(), diag::WindowBehindStep).range(name.range)
-        << asked.fromText << formatTime(timeline.getStep()) << timeline.getMachine();
+        << asked.from->text << formatTime(timeline.getStep()) << timeline.getMachine();
     return std::nullopt;
   }
   return window;
@@ -135,14 +241,13 @@ bool stage::driver::printTimeline(Compilation &c, llvm::ArrayRef<TimedPart> part
   std::unique_ptr<StepTimeline> timeline = StepTimeline::find(parts, c.diags);
   if (!timeline)
     return false;
-  std::optional<TimelineWindow> window = findWindow(c, *timeline, options.timeline);
+  std::optional<TimelineWindow> window = findWindow(c, *timeline, options.picture);
   if (!window)
     return false;
   std::string job = c.job->decl->name.name.str();
   auto print = [&](llvm::raw_ostream &os) {
-    options.timeline.format == TimelineOptions::Format::Events
-        ? printEvents(os, *timeline, job, *window)
-        : printSvg(os, *timeline, job, *window, options.timeline.width);
+    options.picture.format == PictureOptions::Format::Events ? printEvents(os, *timeline, job, *window)
+                                                             : printSvg(os, *timeline, *window, makeFrame(c, options));
   };
   return printPicture(options, print, print, c.diags);
 }
@@ -154,7 +259,7 @@ bool stage::driver::printMemoryTimeline(Compilation &c, std::optional<TimedPart>
     return false;
   const auto &name = c.job->decl->name;
   const Runtime runtime = makeRuntime(c.job->runtime);
-  if (options.timeline.format == TimelineOptions::Format::Snapshot && !runtime.allocator) {
+  if (options.picture.format == PictureOptions::Format::Snapshot && !runtime.allocator) {
     c.diags.report(name.loc(), diag::SnapshotNeedsAllocator).range(name.range) << runtime.describe();
     return false;
   }
@@ -163,11 +268,11 @@ bool stage::driver::printMemoryTimeline(Compilation &c, std::optional<TimedPart>
     return false;
   TimelineWindow window = {0, 0};
   if (step) {
-    std::optional<TimelineWindow> found = findWindow(c, *step, options.timeline);
+    std::optional<TimelineWindow> found = findWindow(c, *step, options.picture);
     if (!found)
       return false;
     window = *found;
-  } else if (options.timeline.from || options.timeline.to) {
+  } else if (options.picture.from || options.picture.to) {
     c.diags.report(name.loc(), diag::TimesNeedMachine).range(name.range) << "a window (--from, --to)" << name.name;
     return false;
   } else {
@@ -178,17 +283,17 @@ bool stage::driver::printMemoryTimeline(Compilation &c, std::optional<TimedPart>
       return false;
     }
   }
-  const MemoryTimeline timeline = {
-      name.name.str(), &report->memory, memory, &runtime, c.job->machine ? int64_t(divideCapacity(*c.job).first) : 0,
-      step.get(),      window};
+  const MemoryTimeline timeline = {&report->memory, memory,
+                                   &runtime,        c.job->machine ? int64_t(divideCapacity(*c.job).first) : 0,
+                                   step.get(),      window};
   auto print = [&](llvm::raw_ostream &os) {
-    switch (options.timeline.format) {
-    case TimelineOptions::Format::Table:
+    switch (options.picture.format) {
+    case PictureOptions::Format::Table:
       return printCsv(os, timeline, c.diags);
-    case TimelineOptions::Format::Snapshot:
+    case PictureOptions::Format::Snapshot:
       return printSnapshot(os, timeline, c.diags);
     default:
-      return printSvg(os, timeline, options.timeline.width, c.diags);
+      return printSvg(os, timeline, makeFrame(c, options), c.diags);
     }
   };
   return printPicture(options, print, print, c.diags);

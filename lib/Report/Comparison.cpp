@@ -22,6 +22,34 @@ static std::optional<PlanTime> summarizeTime(const Report &report) {
   return time;
 }
 
+static PlanParts summarizeParts(const Report &report) {
+  PlanParts parts;
+  parts.peak = report.getLargestStage().peak;
+  for (unsigned account = 0; report.step && account < numTimeAccounts; ++account) {
+    __int128 sum = 0;
+    for (const StageTime &stage : report.step->time.stages)
+      sum += stage.accounts[account];
+    parts.accounts[account] = Ticks(sum / int64_t(report.step->time.stages.size()));
+  }
+  __int128 most = -1;
+  for (const StageReport &stage : report.stages) {
+    std::vector<PlanParts::Moved> moved;
+    __int128 sum = 0;
+    for (const TrafficReport &traffic : stage.traffic) {
+      std::string axes = llvm::join(traffic.axisNames, "+");
+      auto known = llvm::find_if(
+          moved, [&](const PlanParts::Moved &entry) { return entry.axes == axes && entry.subject == traffic.subject; });
+      if (known == moved.end())
+        known = moved.insert(moved.end(), {axes, traffic.subject, 0});
+      known->bytes += traffic.getMoved();
+      sum += traffic.getMoved();
+    }
+    if (sum > std::exchange(most, std::max(most, sum)))
+      parts.moved = std::move(moved);
+  }
+  return parts;
+}
+
 PlanCosts stage::summarize(const Report &report) {
   PlanCosts costs;
   costs.ranks = report.ranks;
@@ -32,6 +60,7 @@ PlanCosts stage::summarize(const Report &report) {
   costs.duplicatedFlops = report.duplicatedFlops;
   costs.peak = report.getLargestStage().peak.getTotal();
   costs.time = summarizeTime(report);
+  costs.parts = summarizeParts(report);
   // Dense layers and experts may call the same axes by other names.
   using Group = std::pair<AxisList, std::vector<std::string>>;
   std::vector<std::pair<Group, __int128>> most;

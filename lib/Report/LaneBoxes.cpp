@@ -1,20 +1,12 @@
 //===- LaneBoxes.cpp - a line of boxes in a picture -----------------------===//
 #include "LaneBoxes.h"
+#include "Svg.h"
 #include "stage/Machine/TimeText.h"
 #include "stage/Support/Escape.h"
 #include "stage/Support/Table.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace stage;
-
-int64_t stage::estimateWidth(llvm::StringRef text, int64_t fontSize) {
-  return (int64_t(text.size()) * fontSize * 62 + 99) / 100;
-}
-
-std::string stage::toPixels(int64_t thousandths) {
-  int64_t tenths = (thousandths + 50) / 100;
-  return toDecimal(tenths / 10) + (tenths % 10 ? "." + toDecimal(tenths % 10) : "");
-}
 
 void LaneBoxes::add(const char *fill, Ticks begin, Ticks end, llvm::function_ref<Text()> describe) {
   if (begin >= end || end <= scale.from || begin >= scale.to)
@@ -75,7 +67,9 @@ void LaneBoxes::printBoxes(llvm::raw_ostream &os, const Place &place, bool isFra
       fills.push_back(box.fill);
   llvm::sort(fills);
   for (llvm::StringRef fill : fills) {
-    auto isNarrow = [&](const Box &box) { return box.fill == fill && box.end - box.begin < minFramed; };
+    auto isNarrow = [&](const Box &box) {
+      return box.fill == fill && (box.end - box.begin < minFramed || (!isFramed && box.text.hover.empty()));
+    };
     if (llvm::any_of(boxes, isNarrow)) {
       os << "<path fill=\"" << fill << "\" d=\"";
       for (const Box &box : boxes)
@@ -96,7 +90,7 @@ void LaneBoxes::printBoxes(llvm::raw_ostream &os, const Place &place, bool isFra
 }
 
 void LaneBoxes::printLabels(llvm::raw_ostream &os, const Place &place, size_t first) const {
-  constexpr int64_t margin = 3;
+  constexpr int64_t margin = labelMargin;
   bool isOpen = false;
   for (const Box &box : boxes) {
     auto fits = [&](const std::string &label) {
@@ -141,22 +135,4 @@ void stage::printTimeAxis(llvm::raw_ostream &os, const TimeScale &scale, int64_t
          << "\">" << unit.format(time, decimals, /*keepsZeros=*/true) << "</text>\n";
   }
   os << "</g>\n";
-}
-
-int64_t stage::printLegend(llvm::raw_ostream &os, llvm::ArrayRef<LegendEntry> entries, int64_t top, int64_t width,
-                           int64_t fontSize) {
-  constexpr int64_t lineHeight = 18, boxSize = 12, left = 8;
-  int64_t x = left, y = top;
-  for (const LegendEntry &entry : entries) {
-    int64_t size = boxSize + 6 + estimateWidth(entry.text, fontSize) + 12;
-    if (x > left && x + size > width) {
-      x = left;
-      y += lineHeight;
-    }
-    os << "<rect x=\"" << x << "\" y=\"" << y << "\" width=\"" << boxSize << "\" height=\"" << boxSize << "\" fill=\""
-       << entry.fill << "\" stroke=\"#555\" stroke-width=\".5\"/><text x=\"" << x + boxSize + 4 << "\" y=\"" << y + 10
-       << "\">" << escapeXml(entry.text) << "</text>\n";
-    x += size;
-  }
-  return y + lineHeight;
 }

@@ -38,12 +38,13 @@ struct TimeScale {
 
 class LaneBoxes {
 public:
+  static constexpr int64_t labelMargin = 3; ///< Pixels beside labels.
   explicit LaneBoxes(const TimeScale &scale) : scale(scale) {}
 
   /// What a box says.
   struct Text {
     std::vector<std::string> labels; ///< The first one that fits is shown.
-    std::string hover;
+    std::string hover;               ///< Where the mouse stands; empty: nothing.
   };
   /// Adds a box, as far as it lies in the time that is drawn. `describe` is asked where it is a pixel wide. Boxes do
   /// not overlap.
@@ -73,17 +74,6 @@ private:
 /// Ticks at round times, 90 pixels apart or more: lines of a grid from `top` to `bottom`, or marks with their times.
 void printTimeAxis(llvm::raw_ostream &os, const TimeScale &scale, int64_t left, int64_t top, int64_t bottom,
                    bool isGrid);
-struct LegendEntry {
-  const char *fill;
-  std::string text;
-};
-/// Entries from the left to the right, on lines that are no wider than the picture. Returns where the last one ends.
-int64_t printLegend(llvm::raw_ostream &os, llvm::ArrayRef<LegendEntry> entries, int64_t top, int64_t width,
-                    int64_t fontSize);
-/// Pixels that a text takes, in a wide font.
-int64_t estimateWidth(llvm::StringRef text, int64_t fontSize);
-/// `12.5` of 12,500 thousandths.
-std::string toPixels(int64_t thousandths);
 
 } // namespace stage
 

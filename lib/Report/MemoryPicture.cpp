@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "LaneBoxes.h"
 #include "MemoryCurve.h"
+#include "MemoryLook.h"
+#include "Svg.h"
 #include "stage/Machine/TimeText.h"
 #include "stage/Support/Escape.h"
 #include "stage/Support/Table.h"
@@ -13,24 +15,7 @@
 using namespace stage;
 
 namespace {
-constexpr int64_t titleSize = 14, textSize = 12, smallSize = 10, lineHeight = 18;
-
-/// From the bottom to the top: what stays, then what changes.
-struct Layer {
-  MemoryClass kind;
-  const char *fill, *text;
-};
-constexpr Layer layers[numMemoryClasses] = {
-    {MemoryClass::Parameters, "#4a6fa5", "parameters"},
-    {MemoryClass::Gradients, "#dd8a3e", "gradients"},
-    {MemoryClass::Optimizer, "#7d9f5b", "states of the optimizer"},
-    {MemoryClass::ModelBuffers, "#5da8a6", "buffers of the model"},
-    {MemoryClass::Residents, "#8d8d8d", "residents of the runtime"},
-    {MemoryClass::Caches, "#9c7a54", "caches"},
-    {MemoryClass::Activations, "#e0c23f", "activations kept for backward"},
-    {MemoryClass::Buffers, "#8f6fb0", "buffers of communication"},
-    {MemoryClass::Temporaries, "#c9564f", "temporaries"},
-};
+constexpr int64_t textSize = SvgPage::textSize, smallSize = 10;
 
 class Columns : public MemoryCurve {
 public:
@@ -87,7 +72,8 @@ private:
 
 class Painter {
 public:
-  Painter(const MemoryTimeline &timeline, int64_t width) : timeline(timeline), width(width) {}
+  Painter(const MemoryTimeline &timeline, const PictureFrame &frame)
+      : timeline(timeline), title(frame.title), width(frame.width) {}
   void collect(DiagnosticEngine &diags);
   void print(llvm::raw_ostream &os) const;
 
@@ -102,6 +88,7 @@ private:
   }
 
   const MemoryTimeline &timeline;
+  const std::string &title;
   int64_t width, left = 0, height = 0;
   static constexpr int64_t right = 96;
   TimeScale scale = {0, 1, 1};
@@ -121,7 +108,7 @@ static std::string printTenths(int64_t tenths) { return (tenths < 0 ? "-" : "") 
 void Columns::print(llvm::raw_ostream &os, int64_t left, int64_t top, int64_t height, ByteCount most) const {
   std::vector<ByteCount> floors(uses.size(), 0);
   int64_t bottom = (top + height) * 10;
-  for (const Layer &layer : layers) {
+  for (const MemoryLook &layer : memoryLooks) {
     if (llvm::all_of(uses, [&](const MemoryUse &use) { return use[layer.kind] == 0; }))
       continue;
     std::vector<int64_t> low, high;
@@ -181,7 +168,7 @@ void Painter::collect(DiagnosticEngine &diags) {
 }
 
 std::vector<std::string> Painter::describe() const {
-  std::vector<std::string> lines = {"job " + timeline.job + ": memory of a rank over a step"};
+  std::vector<std::string> lines = {"memory of a rank over a step"};
   if (timeline.step)
     lines.front() += " of " + formatTime(timeline.step->getStep()) + " on " + timeline.step->getMachine() +
                      ", runtime " + timeline.step->getRuntime();
@@ -201,7 +188,7 @@ std::vector<std::string> Painter::describe() const {
 /// Classes of which some rank holds something, the uppermost first.
 std::vector<LegendEntry> Painter::listLegend() const {
   std::vector<LegendEntry> entries;
-  for (const Layer &layer : llvm::reverse(layers))
+  for (const MemoryLook &layer : llvm::reverse(memoryLooks))
     if (llvm::any_of(timeline.report->stages, [&](const StageMemory &stage) {
           return stage.peak[layer.kind] != 0 ||
                  llvm::any_of(stage.moments, [&](auto &moment) { return moment.peak[layer.kind] != 0; });
@@ -227,50 +214,43 @@ void Painter::printByteAxis(llvm::raw_ostream &os, int64_t top) const {
   }
 }
 
-void Painter::print(llvm::raw_ostream &os) const {
-  std::string legend, body;
-  llvm::raw_string_ostream legendOs(legend), bodyOs(body);
-  std::vector<std::string> lines = describe();
-  int64_t y = printLegend(legendOs, listLegend(), 26 + lineHeight * int64_t(lines.size() - 1), width, textSize) + 10;
+void Painter::print(llvm::raw_ostream &out) const {
+  SvgPage page(width);
+  page.addTitle(title);
+  for (const std::string &line : describe())
+    page.addLine(line);
+  page.addLegend(listLegend());
+  page.addGap(10);
+  llvm::raw_ostream &os = page.getStream();
+  page.printText(left + scale.width + 6, page.getTop() - 4, "peak", {smallSize, SvgPage::Anchor::Start, "#555"});
   constexpr int64_t gap = 12;
-  int64_t top = y;
   for (const Columns &row : rows) {
-    printByteAxis(bodyOs, y);
-    row.print(bodyOs, left, y, height, most);
+    int64_t y = page.addPlace(height + gap);
+    printByteAxis(os, y);
+    row.print(os, left, y, height, most);
     if (hasCapacity) {
       std::string at = printTenths((y + height) * 10 - scaleBytes(timeline.capacity, height, most));
-      bodyOs << "<path stroke=\"#a00\" stroke-dasharray=\"6 4\" d=\"M" << left << ' ' << at << 'h' << scale.width
-             << "\"/>\n";
+      os << "<path stroke=\"#a00\" stroke-dasharray=\"6 4\" d=\"M" << left << ' ' << at << 'h' << scale.width
+         << "\"/>\n";
       if (&row == &rows.front())
-        bodyOs << "<text font-size=\"" << smallSize << "\" fill=\"#a00\" x=\"" << left + scale.width + 4 << "\" y=\""
-               << at << "\">capacity</text>\n";
+        os << "<text font-size=\"" << smallSize << "\" fill=\"#a00\" x=\"" << left + scale.width + 4 << "\" y=\"" << at
+           << "\">capacity</text>\n";
     }
-    bodyOs << "<text x=\"8\" y=\"" << y + height / 2 + 4 << "\">" << row.name << "</text><text x=\""
-           << left + scale.width + 6 << "\" y=\"" << y + height / 2 + 4 << "\">" << formatBytes(row.peak)
-           << "</text>\n";
-    y += height + gap;
+    page.printText(SvgPage::margin, y + height / 2 + 4, row.name);
+    page.printText(left + scale.width + 6, y + height / 2 + 4, formatBytes(row.peak));
   }
-  int64_t bottom = y - gap, end = bottom + 28;
-  os << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << end << "\" viewBox=\"0 0 "
-     << width << ' ' << end << "\" font-family=\"sans-serif\" font-size=\"" << textSize << "\">\n"
-     << "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
-  for (size_t line = 0; line < lines.size(); ++line)
-    os << "<text x=\"8\" y=\"" << 20 + lineHeight * int64_t(line) << "\""
-       << (line ? "" : " font-size=\"" + std::to_string(titleSize) + "\" font-weight=\"bold\"") << '>'
-       << escapeXml(lines[line]) << "</text>\n";
-  os << legendOs.str() << "<text font-size=\"" << smallSize << "\" fill=\"#555\" x=\"" << left + scale.width + 6
-     << "\" y=\"" << top - 4 << "\">peak</text>\n"
-     << bodyOs.str();
+  page.addGap(-gap);
+  int64_t bottom = page.addPlace(28);
   if (timeline.step)
     printTimeAxis(os, scale, left, bottom, bottom, /*isGrid=*/false);
   else
-    os << "<text fill=\"#555\" x=\"" << left << "\" y=\"" << bottom + 18
-       << "\">ops in the order of the program</text>\n";
-  os << "</svg>\n";
+    page.printText(left, bottom + 18, "ops in the order of the program", {textSize, SvgPage::Anchor::Start, "#555"});
+  page.print(out);
 }
 
-void stage::printSvg(llvm::raw_ostream &os, const MemoryTimeline &timeline, int64_t width, DiagnosticEngine &diags) {
-  Painter painter(timeline, width);
+void stage::printSvg(llvm::raw_ostream &os, const MemoryTimeline &timeline, const PictureFrame &frame,
+                     DiagnosticEngine &diags) {
+  Painter painter(timeline, frame);
   painter.collect(diags);
   painter.print(os);
 }

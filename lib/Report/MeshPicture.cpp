@@ -1,7 +1,6 @@
-//===- MeshPicture.cpp - who talks to whom, per axis ----------------------===//
+//===- MeshPicture.cpp - who talks to whom, as text -----------------------===//
 #include "stage/Report/MeshPicture.h"
 #include "stage/IR/text/Text.h"
-#include "stage/Support/Escape.h"
 #include "stage/Support/Ranges.h"
 #include "stage/Support/Table.h"
 #include "llvm/ADT/StringExtras.h"
@@ -9,8 +8,9 @@
 
 using namespace stage;
 
-MeshPicture::MeshPicture(const Report &report)
-    : report(report), mesh(report.program->graph->mesh), pipelineAxis(report.program->graph->pipeline.axis) {
+MeshPicture::MeshPicture(const Report &report, std::vector<MeshLevel> levels)
+    : report(report), mesh(report.program->graph->mesh), levels(std::move(levels)),
+      pipelineAxis(report.program->graph->pipeline.axis) {
   collect();
 }
 
@@ -194,7 +194,8 @@ void MeshPicture::printText(llvm::raw_ostream &os) const {
     int64_t first = getGroup(kind, getFirst(kind));
     for (int64_t rank : window.ranks)
       strip += takesPart(kind, rank) && getGroup(kind, rank) == first ? '#' : '.';
-    strips.addRow({nameKind(kind), strip});
+    // Of some stages none is among the ranks that are shown.
+    strips.addRow({nameKind(kind), llvm::StringRef(strip).contains('#') ? strip : "(of other ranks)"});
   }
   strips.print(os, /*titles=*/false);
 
@@ -218,101 +219,4 @@ void MeshPicture::printText(llvm::raw_ostream &os) const {
   traffic.print(os);
   if (llvm::any_of(kinds, [](const Kind &kind) { return kind.isSend; }))
     os << "  " << describeMessages() << '\n';
-}
-
-//===----------------------------------------------------------------------===//
-// SVG
-//===----------------------------------------------------------------------===//
-
-/// Colours of neighbouring groups, on which black letters can be read.
-static constexpr const char *fills[] = {"#9ccbf0", "#f5b27a", "#9fd8a8", "#d3c1e6", "#f7dc6f",
-                                        "#f2a6a6", "#b8e0dc", "#d9c3a5", "#c8ccd0", "#cfe39a"};
-
-/// Pixels.
-static constexpr int64_t left = 8, cellHeight = 20;
-
-void MeshPicture::printSvg(llvm::raw_ostream &os) const {
-  constexpr int64_t lineHeight = 17, maxRanks = 256, maxColumns = 32, minWidth = 760;
-  Window window = choose(maxRanks);
-  // A row has the ranks of the last axes, as many axes as fit.
-  int64_t columns = 1;
-  for (size_t axis = window.sizes.size(); axis-- > 0 && columns * window.sizes[axis] <= maxColumns;)
-    columns *= window.sizes[axis];
-  if (columns == 1)
-    columns = std::min<int64_t>(maxColumns, int64_t(window.ranks.size()));
-  int64_t numRows = (int64_t(window.ranks.size()) + columns - 1) / columns;
-  int64_t cellWidth = 10 + 7 * int64_t(std::to_string(window.ranks.back()).size());
-  int64_t height = 76;
-  for (const Kind &kind : kinds)
-    height += 2 * lineHeight + lineHeight * int64_t(kind.rows.size() + kind.isSend) + 8 + numRows * cellHeight;
-  int64_t width = std::max(minWidth, 2 * left + columns * cellWidth);
-
-  os << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height << "\" viewBox=\"0 0 "
-     << width << ' ' << height << "\" font-family=\"sans-serif\" font-size=\"12\">\n"
-     << "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
-  auto printLine = [&](int64_t y, const std::string &text, bool isTitle = false) {
-    os << "<text x=\"" << left << "\" y=\"" << y << "\"" << (isTitle ? " font-size=\"14\" font-weight=\"bold\"" : "")
-       << '>' << escapeXml(text) << "</text>\n";
-  };
-  printLine(20, "job " + report.job, /*isTitle=*/true);
-  std::string cut = describeCut(window);
-  printLine(38, describeMesh() + (cut.empty() ? "" : "; " + cut));
-  if (kinds.empty())
-    printLine(56, "no rank talks to another one");
-  else
-    printLine(56, "ranks of a group have one colour (colours repeat after ten groups); the first group has frames");
-  int64_t y = 64;
-  for (const Kind &kind : kinds) {
-    y += 2 * lineHeight;
-    int64_t members = kind.isSend ? mesh.getGroupSize(kind.set) : kind.members, groups = countGroups(kind);
-    printLine(y,
-              kind.axes + (kind.isSend ? ": messages along " : ": ") + formatCount(groups) +
-                  (kind.isSend   ? (groups == 1 ? " line of " : " lines of ")
-                   : groups == 1 ? " group of "
-                                 : " groups of ") +
-                  formatCount(members) + " ranks, the first: " + listMembers(kind, getFirst(kind), /*maxShown=*/40),
-              /*isTitle=*/true);
-    for (const TrafficRow &row : kind.rows) {
-      y += lineHeight;
-      const TrafficReport &traffic = *row.traffic;
-      std::string stages =
-          report.stages.size() == 1 ? "" : (row.first == row.last ? "stage " : "stages ") + describeStages(row) + ": ";
-      printLine(y, stages + formatCount(traffic.count) + " x " + describeOperation(traffic).str() + " of " +
-                       getName(traffic.subject).str() + " in " + traffic.phaseName.str() + ", " +
-                       formatBytes(traffic.bytes) + " put in, " + formatBytes(traffic.getMoved()) + " moved by a rank");
-    }
-    if (kind.isSend)
-      printLine(y += lineHeight, describeMessages());
-    y += 8;
-    printRanks(os, window, kind, columns, cellWidth, y);
-    y += numRows * cellHeight;
-  }
-  os << "</svg>\n";
-}
-
-/// Ranks that take no part are white.
-void MeshPicture::printRanks(llvm::raw_ostream &os, const Window &window, const Kind &kind, int64_t columns,
-                             int64_t cellWidth, int64_t top) const {
-  int64_t first = getGroup(kind, getFirst(kind));
-  auto getX = [&](size_t number) { return left + int64_t(number) % columns * cellWidth; };
-  auto getY = [&](size_t number) { return top + int64_t(number) / columns * cellHeight; };
-  auto printCells = [&](bool isFirst, const char *attributes) {
-    os << "<g " << attributes << ">\n";
-    for (size_t number = 0; number < window.ranks.size(); ++number) {
-      int64_t rank = window.ranks[number], group = getGroup(kind, rank);
-      bool isMember = takesPart(kind, rank);
-      if ((isMember && group == first) != isFirst)
-        continue;
-      os << "<rect x=\"" << getX(number) << "\" y=\"" << getY(number) << "\" width=\"" << cellWidth << "\" height=\""
-         << cellHeight << "\" fill=\"" << (isMember ? fills[group % std::size(fills)] : "#fff") << "\"/>\n";
-    }
-    os << "</g>\n";
-  };
-  printCells(/*isFirst=*/false, "stroke=\"#999\" stroke-width=\".5\"");
-  printCells(/*isFirst=*/true, "stroke=\"#000\" stroke-width=\"2\"");
-  os << "<g text-anchor=\"middle\">\n";
-  for (size_t number = 0; number < window.ranks.size(); ++number)
-    os << "<text x=\"" << getX(number) + cellWidth / 2 << "\" y=\"" << getY(number) + 14 << "\">"
-       << window.ranks[number] << "</text>\n";
-  os << "</g>\n";
 }

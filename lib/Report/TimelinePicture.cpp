@@ -1,8 +1,9 @@
 //===- TimelinePicture.cpp - a step in time, as SVG -----------------------===//
 #include "stage/Report/TimelinePicture.h"
 #include "LaneBoxes.h"
+#include "PhaseLook.h"
+#include "Svg.h"
 #include "stage/Machine/TimeText.h"
-#include "stage/Schedule/Picture.h"
 #include "stage/Support/Escape.h"
 #include "stage/Support/Table.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,8 +14,7 @@ using namespace stage;
 namespace {
 constexpr const char *collectiveFill = "#7d9cc0", *messageFill = "#c08fb8", *copyFill = "#a8a8a8",
                      *hostFill = "#9c8468", *exposedFill = "#d6453d";
-/// Pixels.
-constexpr int64_t titleSize = 14, textSize = 12, smallSize = 9;
+constexpr int64_t textSize = SvgPage::textSize, smallSize = SvgPage::smallSize;
 
 /// A class of ranks.
 struct Row {
@@ -32,8 +32,8 @@ struct Row {
 
 class Painter {
 public:
-  Painter(const StepTimeline &timeline, const std::string &job, TimelineWindow window, int64_t width)
-      : timeline(timeline), job(job), window(window), width(width) {
+  Painter(const StepTimeline &timeline, TimelineWindow window, const PictureFrame &frame)
+      : timeline(timeline), window(window), title(frame.title), width(frame.width) {
     collect();
   }
   void print(llvm::raw_ostream &os);
@@ -48,7 +48,6 @@ private:
   void collect();
   void collectRow(Row &row);
   std::string nameRow(unsigned classNumber) const;
-  std::vector<std::string> wrap(const std::string &text) const;
   std::vector<std::string> describe() const;
   std::vector<LegendEntry> listLegend() const;
   int64_t getHeight(const Row &row) const {
@@ -59,8 +58,8 @@ private:
   bool isShown(Ticks begin, Ticks end) const { return begin < end && end > window.from && begin < window.to; }
 
   const StepTimeline &timeline;
-  const std::string &job;
   TimelineWindow window;
+  const std::string &title;
   int64_t width;
   int64_t left = 0;
   static constexpr int64_t right = 128; ///< Of the plot.
@@ -204,34 +203,21 @@ void Painter::collectRow(Row &row) {
   close();
 }
 
-/// The job, the step, where the times are from, and what is left out.
+/// The step, where the times are from, and what is left out.
 std::vector<std::string> Painter::describe() const {
   int64_t ranks = timeline.getNumRanks();
   std::vector<std::string> lines = {
-      "job " + job + ": a step takes " + formatTime(timeline.getStep()) + " on " + timeline.getMachine() +
-          ", runtime " + timeline.getRuntime(),
+      "a step takes " + formatTime(timeline.getStep()) + " on " + timeline.getMachine() + ", runtime " +
+          timeline.getRuntime(),
       std::string(timeline.isInsideTables() ? "every" : "not every") + " op lies inside the tables of the machine; " +
           formatCount(ranks) + (ranks == 1 ? " rank" : " ranks, a row for all that do the same at the same times")};
   if (window.from > 0 || window.to < timeline.getStep()) {
     const TimeUnit &unit = findTimeUnit(window.to);
-    lines.back() += "; drawn is the time from " + unit.format(window.from, 6) + " to " + unit.format(window.to, 6);
+    lines.push_back("drawn is the time from " + unit.format(window.from, 6) + " to " + unit.format(window.to, 6));
   }
   if (rows.size() < timeline.getNumClasses())
-    lines.back() += "; drawn are the first and the last " + std::to_string(rows.size() / 2) + " of " +
-                    formatCount(timeline.getNumClasses()) + " rows";
-  return lines;
-}
-
-/// Lines that are not wider than the picture.
-std::vector<std::string> Painter::wrap(const std::string &text) const {
-  std::vector<std::string> lines(1);
-  for (llvm::StringRef word : llvm::split(text, ' ')) {
-    std::string longer = lines.back() + (lines.back().empty() ? "" : " ") + word.str();
-    if (!lines.back().empty() && 16 + estimateWidth(longer, titleSize) > width)
-      lines.push_back(word.str());
-    else
-      lines.back() = std::move(longer);
-  }
+    lines.push_back("drawn are the first and the last " + std::to_string(rows.size() / 2) + " of " +
+                    formatCount(timeline.getNumClasses()) + " rows");
   return lines;
 }
 
@@ -297,38 +283,26 @@ void Painter::printRow(llvm::raw_ostream &os, const Row &row, int64_t top) const
   }
 }
 
-void Painter::print(llvm::raw_ostream &os) {
-  std::vector<std::string> texts = describe(), titles = wrap(texts[0]), others = wrap(texts[1]);
-  // The legend's height follows from its texts.
-  std::string legend, body;
-  int64_t textTop = 20, y = textTop + 18 * int64_t(titles.size() + others.size() - 1);
-  llvm::raw_string_ostream legendOs(legend), bodyOs(body);
-  y = printLegend(legendOs, listLegend(), y + 8, width, textSize) + 20;
-  int64_t top = y;
+void Painter::print(llvm::raw_ostream &out) {
+  SvgPage page(width);
+  page.addTitle(title);
+  for (const std::string &line : describe())
+    page.addLine(line);
+  page.addLegend(listLegend());
+  page.addGap(16);
+  llvm::raw_ostream &os = page.getStream();
+  int64_t top = page.getTop();
   bool cuts = rows.size() < timeline.getNumClasses();
   std::vector<int64_t> tops;
   for (size_t row = 0; row < rows.size(); ++row) {
     if (cuts && row == rows.size() / 2)
-      y += textSize + 8;
-    tops.push_back(y);
-    y += getHeight(rows[row]);
+      page.addGap(textSize + 8);
+    tops.push_back(page.addPlace(getHeight(rows[row])));
   }
-  int64_t bottom = y, height = bottom + 28;
-  os << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height << "\" viewBox=\"0 0 "
-     << width << ' ' << height << "\" font-family=\"sans-serif\" font-size=\"" << textSize << "\">\n"
-     << "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
-  for (const std::string &line : titles) {
-    os << "<text x=\"8\" y=\"" << textTop << "\" font-size=\"" << titleSize << "\" font-weight=\"bold\">"
-       << escapeXml(line) << "</text>\n";
-    textTop += 18;
-  }
-  for (const std::string &line : others) {
-    os << "<text x=\"8\" y=\"" << textTop << "\">" << escapeXml(line) << "</text>\n";
-    textTop += 18;
-  }
-  os << legendOs.str();
-  os << "<g text-anchor=\"end\" font-size=\"11\" fill=\"#555\"><text x=\"" << width - 72 << "\" y=\"" << top - 6
-     << "\">exposed %</text><text x=\"" << width - 8 << "\" y=\"" << top - 6 << "\">bubble %</text></g>\n";
+  int64_t bottom = page.addPlace(28);
+  SvgPage::Style style = {11, SvgPage::Anchor::End, "#555"};
+  page.printText(width - 72, top - 6, "exposed %", style);
+  page.printText(width - 8, top - 6, "bubble %", style);
   for (auto [row, rowTop] : llvm::zip(rows, tops)) {
     os << "<path fill=\"" << idleFill << "\" d=\"M" << left << ' ' << rowTop + heights.head << 'h' << scale.width << 'v'
        << heights.main << "H" << left << "z\"/>\n";
@@ -341,12 +315,12 @@ void Painter::print(llvm::raw_ostream &os) {
   for (auto [row, rowTop] : llvm::zip(rows, tops))
     printRow(os, row, rowTop);
   if (cuts)
-    os << "<text x=\"8\" y=\"" << tops[rows.size() / 2] - 8 << "\">...</text>\n";
+    page.printText(SvgPage::margin, tops[rows.size() / 2] - 8, "...");
   printTimeAxis(os, scale, left, bottom - heights.gap + 3, bottom, /*isGrid=*/false);
-  os << "</svg>\n";
+  page.print(out);
 }
 
-void stage::printSvg(llvm::raw_ostream &os, const StepTimeline &timeline, const std::string &job, TimelineWindow window,
-                     int64_t width) {
-  Painter(timeline, job, window, width).print(os);
+void stage::printSvg(llvm::raw_ostream &os, const StepTimeline &timeline, TimelineWindow window,
+                     const PictureFrame &frame) {
+  Painter(timeline, window, frame).print(os);
 }

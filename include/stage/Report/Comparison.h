@@ -44,6 +44,20 @@ struct PlanTime {
   bool isNearlyFull = false;
 };
 
+/// Of what time, communication and memory of a plan are made (stage/Report/Breakdown.h).
+struct PlanParts {
+  std::array<Ticks, numTimeAccounts> accounts = {}; ///< The mean over stages; 0 without a machine.
+  /// What leaves a rank of the stage that moves most in a step: bytes by axes (`tp`, `dp+tp`) and subject, in the order
+  /// of first use.
+  struct Moved {
+    std::string axes;
+    Subject subject;
+    __int128 bytes;
+  };
+  std::vector<Moved> moved;
+  MemoryUse peak; ///< Of the stage that holds most.
+};
+
 /// The numbers of a report that are compared.
 struct PlanCosts {
   int64_t ranks = 1;
@@ -59,6 +73,7 @@ struct PlanCosts {
   /// Of a rank, over all stages.
   ByteCount peak = 0;
   std::optional<PlanTime> time; ///< Where the job has a machine.
+  PlanParts parts;
 };
 PlanCosts summarize(const Report &report);
 

@@ -30,7 +30,6 @@ namespace stage {
 
 /// Memory over a step of a program. All that is referred to must outlive this.
 struct MemoryTimeline {
-  std::string job;
   const MemoryReport *report;  ///< Of the program.
   const RuntimeMemory *memory; ///< What the runtime keeps; null: nothing.
   const Runtime *runtime;
@@ -39,8 +38,9 @@ struct MemoryTimeline {
   TimelineWindow window;    ///< In numbers of nodes if there is no machine.
 };
 
-/// As SVG, so many pixels wide.
-void printSvg(llvm::raw_ostream &os, const MemoryTimeline &timeline, int64_t width, DiagnosticEngine &diags);
+/// As SVG.
+void printSvg(llvm::raw_ostream &os, const MemoryTimeline &timeline, const PictureFrame &frame,
+              DiagnosticEngine &diags);
 /// As a table: `stage,unit,node,iteration,op,time_us,parameters,...,total`. Times are empty without a machine.
 void printCsv(llvm::raw_ostream &os, const MemoryTimeline &timeline, DiagnosticEngine &diags);
 /// As a snapshot of an allocator, a pickle; stages are devices. The runtime must have an allocator.

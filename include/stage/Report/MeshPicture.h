@@ -11,26 +11,40 @@
 //   tp  ##......
 //   dp  #.#.#.#.
 //
-// Large meshes are cut: of each axis as many coordinates are shown as fit, and the
-// picture says of how many. What goes to another part of a workload, on a mesh of its
-// own, is not shown.
+// SVG has a panel for each of them, in which ranks of a group have one colour, and the nodes of the machine are frames:
+//
+//   tp      node 0 |0 0 1 1|   node 1 |2 2 3 3|         neighbours, inside of a node
+//   dp      node 0 |0 1 0 1|   node 1 |0 1 0 1|         every second rank, across nodes
+//
+// Large meshes are cut: of each axis as many coordinates are shown as fit, and the picture says of how many. A panel of
+// SVG shows few groups, whose colours can be told apart, and as many members of each as fit. What goes to another part
+// of a workload, on a mesh of its own, is not shown.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_REPORT_MESHPICTURE_H
 #define STAGE_REPORT_MESHPICTURE_H
 
+#include "stage/Report/PictureFrame.h"
 #include "stage/Report/Report.h"
 
 namespace stage {
 
+/// A level of the machine: blocks of so many ranks, side by side.
+struct MeshLevel {
+  std::string name;
+  int64_t ranks;
+};
+
 class MeshPicture {
 public:
-  explicit MeshPicture(const Report &report);
+  /// `levels`: from the inside out; none if the job has no machine.
+  explicit MeshPicture(const Report &report, std::vector<MeshLevel> levels = {});
 
   void printText(llvm::raw_ostream &os) const;
-  void printSvg(llvm::raw_ostream &os) const;
+  void printSvg(llvm::raw_ostream &os, const PictureFrame &frame) const;
 
 private:
+  friend class MeshSvg;
   /// Ranks that talk to each other.
   struct Kind {
     std::string axes;
@@ -48,8 +62,6 @@ private:
   };
 
   void collect();
-  void printRanks(llvm::raw_ostream &os, const Window &window, const Kind &kind, int64_t columns, int64_t cellWidth,
-                  int64_t top) const;
   Window choose(int64_t maxRanks) const;
   bool takesPart(const Kind &kind, int64_t rank) const;
   /// Of the groups of a kind: those with the same number are in one.
@@ -67,6 +79,7 @@ private:
 
   const Report &report;
   const Mesh &mesh;
+  std::vector<MeshLevel> levels;
   std::optional<AxisId> pipelineAxis;
   std::vector<Kind> kinds;
 };

@@ -8,7 +8,7 @@
 //   stage 1            | 0 |   0   | 1 |   1   |
 //                  0   1   2   3   4   5   6   7   8 ms
 //
-// Boxes of the main line are units, in the colours of the pictures of schedules (stage/Schedule/Picture.h); thin lines
+// Boxes of the main line are units, in the colours of the pictures of schedules; thin lines
 // below it are the other streams. Where the main line waits for communication it is red; where it waits for another
 // stage it is empty. In a window so short that tasks can be read, each unit has a head, and below it its tasks.
 //
@@ -21,19 +21,14 @@
 #ifndef STAGE_REPORT_TIMELINEPICTURE_H
 #define STAGE_REPORT_TIMELINEPICTURE_H
 
+#include "stage/Report/PictureFrame.h"
 #include "stage/Time/StepTimeline.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace stage {
 
-/// What is drawn of a step: from `from` to before `to`, which is later, and no later than the step's end.
-struct TimelineWindow {
-  Ticks from, to;
-};
-
-/// As SVG, so many pixels wide.
-void printSvg(llvm::raw_ostream &os, const StepTimeline &timeline, const std::string &job, TimelineWindow window,
-              int64_t width);
+/// As SVG.
+void printSvg(llvm::raw_ostream &os, const StepTimeline &timeline, TimelineWindow window, const PictureFrame &frame);
 /// As trace events, JSON for Perfetto and chrome://tracing: a process for each class, with a thread for its units, one
 /// for each lane, and one for the waits of the main lane. What has a part in the window is written, in whole.
 void printEvents(llvm::raw_ostream &os, const StepTimeline &timeline, const std::string &job, TimelineWindow window);

@@ -12,7 +12,7 @@ width, height = int(root.get("width")), int(root.get("height"))
 boxes, numbers = collections.Counter(), collections.Counter()
 for element in root.iter():
     if element.tag == SVG + "rect" and element.get("width") != "100%":
-        assert int(element.get("x")) >= 0 and int(element.get("x")) + int(element.get("width")) <= width
+        assert float(element.get("x")) >= 0 and float(element.get("x")) + float(element.get("width")) <= width
         assert int(element.get("y")) >= 0 and int(element.get("y")) + int(element.get("height")) <= height
     if element.tag == SVG + "text":
         if element.text.replace(".", "").isdigit():
