@@ -121,7 +121,12 @@ private:
     bool ok = true;
     auto need = [&](StringRef name, StringRef what, StringRef define) {
       std::string flags = launcher.listFlags(name);
-      diags.report(begin, diag::ArgumentMissing) << what << (flags.empty() ? "" : flags + ", or ") << define;
+      // The framework knows what stands behind the name of a configuration.
+      auto config = llvm::find_if(values, [](const NamedValue &value) { return value.name.name == "job.config"; });
+      std::string text = config == values.end() ? "" : launcher.getFlagText(evaluator, "job.config", config->value);
+      diags.report(begin, diag::ArgumentMissing)
+          << what << (flags.empty() ? "" : flags + ", or ")
+          << define.str() + (text.empty() ? "" : ", with the value that the framework has for '" + text + "'");
       ok = false;
     };
     bool hasModel = has("job.config");
@@ -141,11 +146,12 @@ private:
       need(batch, "a batch", "-D B=N");
     if (launcher.says("job.precision") && !has("job.precision"))
       need("job.precision", "a precision", "-D precision=NAME");
-    sema::Following following = sema::addFollowingAxis(launcher, values);
+    sema::Following following = sema::addFollowingAxis(session.getFiles(), launcher, values);
     if (following == sema::Following::NoRanks)
       need("job.gpus", "the number of GPUs", "-D gpus=N");
     else if (following == sema::Following::DoNotDivide) {
-      diags.report(begin, diag::RanksDoNotDivide) << launcher.getParams()[*findFollowingAxis(launcher)]->name.name;
+      diags.report(begin, diag::RanksDoNotDivide)
+          << launcher.getParams()[*findFollowingAxis(session.getFiles(), launcher)]->name.name;
       ok = false;
     }
     return ok;

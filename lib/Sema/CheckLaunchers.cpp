@@ -78,8 +78,11 @@ private:
       LauncherFlag flag = said;
       flag.stmt = &stmt;
       flag.text = text;
-      auto [key, value] = text->text.split('=');
+      flag.isElement = text->text.endswith("]") && text->text.contains('[') && !text->text.contains('=');
+      auto [key, value] = text->text.split(flag.isElement ? '[' : '=');
       flag.key = key;
+      if (flag.isElement)
+        value = value.drop_back();
       if (key.size() != text->text.size())
         flag.value = value;
       if (checkText(flag))
@@ -102,9 +105,9 @@ private:
     for (const LauncherFlag &other : launcher->flags) {
       if (other.key != flag.key)
         continue;
-      // Values of one flag are about one parameter, or about none.
-      bool isOther = other.value && flag.value && *other.value != *flag.value;
-      if (isOther && (!other.param || !flag.param || other.param == flag.param))
+      // Values of one flag are about one parameter, or about none; elements of its list may be about several.
+      bool isOther = other.value && flag.value && *other.value != *flag.value && other.isElement == flag.isElement;
+      if (isOther && (flag.isElement || !other.param || !flag.param || other.param == flag.param))
         continue;
       DiagnosticBuilder error = diags.report(range.Start, isOther ? diag::FlagOfOthers : diag::FlagTwice).range(range)
                                 << text << decl.name.name;

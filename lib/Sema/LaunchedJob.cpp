@@ -1,5 +1,6 @@
 //===- LaunchedJob.cpp - a job as arguments of a framework ----------------===//
 #include "stage/Sema/LaunchedJob.h"
+#include "BindStrategy.h"
 #include "JobParts.h"
 #include "JobWords.h"
 #include "stage/Sema/Diagnostics.h"
@@ -31,29 +32,41 @@ static std::string spell(Evaluator &evaluator, const CTValue &value) {
 // The axis that follows from the number of ranks
 //===----------------------------------------------------------------------===//
 
-/// The parameters that are axes of the strategy's mesh.
-static std::vector<unsigned> findAxes(const Launcher &launcher) {
+/// The parameters of a strategy that are axes of its mesh, or, if it has none, of the mesh of a strategy that it calls.
+static std::vector<unsigned> findAxes(const Program &program, const ast::StrategyDecl &strategy, unsigned depth = 0) {
   std::vector<unsigned> axes;
-  ArrayRef<ast::Param> params = launcher.getStrategy().params;
-  for (const ast::Stmt *stmt : launcher.getStrategy().body)
+  auto add = [&](StringRef name) {
+    for (unsigned i = 0; i != strategy.params.size(); ++i)
+      if (strategy.params[i].name.name == name)
+        axes.push_back(i);
+  };
+  auto addValue = [&](const ast::Expr *value) {
+    if (auto *name = llvm::dyn_cast_or_null<ast::NameExpr>(value))
+      add(name->name);
+  };
+  for (const ast::Stmt *stmt : strategy.body)
     if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt))
-      for (const ast::MeshStmt::AxisSyntax &axis : mesh->axes) {
-        auto *size = llvm::dyn_cast_or_null<ast::NameExpr>(axis.size);
-        StringRef name = size ? size->name : axis.name.name;
-        for (unsigned i = 0; i != params.size(); ++i)
-          if (params[i].name.name == name)
-            axes.push_back(i);
-      }
+      for (const ast::MeshStmt::AxisSyntax &axis : mesh->axes)
+        axis.size ? addValue(axis.size) : add(axis.name.name);
+  constexpr unsigned deepest = 16; // a strategy that calls itself is refused elsewhere
+  for (const ast::Stmt *stmt : axes.empty() && depth < deepest ? strategy.body : ArrayRef<ast::Stmt *>())
+    if (const ast::StrategyDecl *callee = getCalledStrategy(program, strategy, *stmt)) {
+      ArrayRef<ast::Argument> args = llvm::cast<ast::CallExpr>(llvm::cast<ast::ExprStmt>(stmt)->value)->args;
+      for (unsigned axis : findAxes(program, *callee, depth + 1))
+        for (unsigned place = 0; place != args.size(); ++place)
+          if (args[place].name ? args[place].name.name == callee->params[axis].name.name : place == axis)
+            addValue(args[place].value);
+    }
   return axes;
 }
 
 static const std::string gpusName = (jobWord + "." + gpusWord).str();
 
-std::optional<unsigned> stage::sema::findFollowingAxis(const Launcher &launcher) {
+std::optional<unsigned> stage::sema::findFollowingAxis(const Program &program, const Launcher &launcher) {
   if (!launcher.says(gpusName))
     return std::nullopt;
   std::optional<unsigned> found;
-  for (unsigned axis : findAxes(launcher)) {
+  for (unsigned axis : findAxes(program, launcher.getStrategy())) {
     if (launcher.says(launcher.getParams()[axis]->name.name))
       continue;
     if (found)
@@ -69,8 +82,9 @@ static const NamedValue *findValue(ArrayRef<NamedValue> values, const llvm::Twin
   return found == values.end() ? nullptr : found;
 }
 
-Following stage::sema::addFollowingAxis(const Launcher &launcher, std::vector<NamedValue> &values) {
-  std::optional<unsigned> axis = findFollowingAxis(launcher);
+Following stage::sema::addFollowingAxis(const Program &program, const Launcher &launcher,
+                                        std::vector<NamedValue> &values) {
+  std::optional<unsigned> axis = findFollowingAxis(program, launcher);
   if (!axis || findValue(values, launcher.getParams()[*axis]->name.name))
     return Following::Good;
   StringRef name = launcher.getParams()[*axis]->name.name;
@@ -79,7 +93,7 @@ Following stage::sema::addFollowingAxis(const Launcher &launcher, std::vector<Na
   if (!ranks)
     return Following::NoRanks;
   __int128 product = 1;
-  for (unsigned other : findAxes(launcher)) {
+  for (unsigned other : findAxes(program, launcher.getStrategy())) {
     if (other == *axis)
       continue;
     const NamedValue *given = findValue(values, launcher.getParams()[other]->name.name);
@@ -118,7 +132,7 @@ public:
       return std::nullopt;
     LaunchedJob result;
     result.words = std::move(written->words);
-    std::optional<unsigned> following = findFollowingAxis(launcher);
+    std::optional<unsigned> following = findFollowingAxis(program, launcher);
     for (const Launcher::Unsaid &unsaid : written->unsaid)
       if (unsaid.param != following)
         result.unsaid.push_back({launcher.getParams()[unsaid.param]->name.name.str(), spell(evaluator, unsaid.value),

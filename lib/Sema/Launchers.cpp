@@ -4,7 +4,9 @@
 //
 // Reading, in steps:
 //
-//   1. Words are matched with flags: `--tp 8` and `--tp=8` are one flag and its value.
+//   1. Words are matched with flags: `--tp 8` and `--tp=8` are one flag and its value, and `--modules=[mlp,moe]` is a
+//   flag
+//      for each of its elements.
 //   2. Of each parameter, in order:
 //        with a value flag     its value, if the conditions agree with the flags that were read
 //        without one           the default, else the first legal value with which the conditions agree
@@ -50,6 +52,17 @@ bool Launcher::isSwitch(StringRef key) const {
   return isKey(key) && llvm::all_of(flags, [&](const LauncherFlag &flag) {
            return flag.key != key || (flag.param && flag.scale == Scale::None && !flag.value);
          });
+}
+
+bool Launcher::isList(StringRef key) const {
+  return llvm::any_of(flags, [&](const LauncherFlag &flag) { return flag.key == key && flag.isElement; });
+}
+
+std::string Launcher::getFlagText(Evaluator &evaluator, StringRef param, const CTValue &value) const {
+  for (const LauncherFlag &flag : flags)
+    if (flag.param && flag.test == Test::Equals && getParam(flag).name.name == param && holds(evaluator, flag, value))
+      return flag.text->text.str();
+  return "";
 }
 
 bool Launcher::isKey(StringRef word) const {
@@ -159,7 +172,7 @@ std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, Array
     }
     if (!isKey(key)) {
       ok = false;
-      if (!word.startswith("-")) {
+      if (!word.startswith("-") && !value) {
         diags.report(loc, diag::StrayWord) << word << getName();
         continue;
       }
@@ -176,14 +189,21 @@ std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, Array
     bool takesValue = llvm::any_of(flags, [&](const LauncherFlag &flag) {
       return flag.key == key && (!flag.param || flag.scale != Scale::None || flag.value);
     });
-    if (!value && takesValue && i + 1 != words.size()) {
-      StringRef next = words[i + 1];
-      if (!next.startswith("-") && !isKey(next)) {
-        value = next;
-        ++i;
-      }
+    auto isValue = [&](size_t at) {
+      return at < words.size() && !StringRef(words[at]).startswith("-") && !isKey(words[at]) &&
+             !isKey(StringRef(words[at]).split('=').first);
+    };
+    std::string list = value ? value->str() : "";
+    if (isList(key)) {
+      // `--modules mlp moe`
+      while (!value && isValue(i + 1))
+        list += " " + words[++i];
+      ok &= matchElements(key, list, loc, seen, diags);
+    } else {
+      if (!value && takesValue && isValue(i + 1))
+        value = words[++i];
+      ok &= matchValue(key, value, loc, seen, diags);
     }
-    ok &= matchValue(key, value, loc, seen, diags);
     bool isIgnored = llvm::any_of(llvm::zip(flags, seen), [&](auto pair) {
       const auto &[flag, read] = pair;
       return flag.key == key && !flag.param && read;
@@ -215,8 +235,9 @@ bool Launcher::matchValue(StringRef key, std::optional<StringRef> value, SMLoc l
       diags.report(loc.isValid() ? loc : flag.text->loc(), diag::FlagWithValue) << key << *value;
       return false;
     }
-    bool isTwice = flag.param && llvm::any_of(llvm::seq<size_t>(0, flags.size()),
-                                              [&](size_t other) { return flags[other].key == key && seen[other]; });
+    bool isTwice = flag.param && llvm::any_of(llvm::seq<size_t>(0, flags.size()), [&](size_t other) {
+                     return flags[other].key == key && seen[other] && (!flag.isElement || other == i);
+                   });
     if (isTwice) {
       diags.report(loc.isValid() ? loc : flag.text->loc(), diag::FlagGivenTwice) << key;
       return false;
@@ -226,6 +247,17 @@ bool Launcher::matchValue(StringRef key, std::optional<StringRef> value, SMLoc l
   }
   diags.report(loc, diag::UnknownFlagValue) << key << known << (value ? "'" + value->str() + "'" : "none");
   return false;
+}
+
+/// Notes the elements of a list, `[mlp,moe]`, `mlp moe`, or `['mlp', 'moe']`; false after a report.
+bool Launcher::matchElements(StringRef key, StringRef list, SMLoc loc, Seen &seen, DiagnosticEngine &diags) const {
+  bool ok = true;
+  for (StringRef rest = list.trim("[] "); !rest.empty(); rest = rest.ltrim(", ")) {
+    StringRef element = rest.take_front(rest.find_first_of(", "));
+    rest = rest.drop_front(element.size());
+    ok &= matchValue(key, element.trim("'\""), loc, seen, diags);
+  }
+  return ok;
 }
 
 std::optional<CTValue> Launcher::parseWord(Evaluator &evaluator, unsigned param, StringRef text) const {
@@ -381,6 +413,14 @@ bool Launcher::readParam(Evaluator &evaluator, unsigned param, const Seen &seen,
   return false;
 }
 
+/// Where a flag says a configuration by its name, the framework knows values that are not among the flags.
+std::string Launcher::describeConfig(const Seen &seen) const {
+  for (size_t i = 0; i != flags.size(); ++i)
+    if (seen[i] && flags[i].param && isOfJob(*flags[i].param) && getKindName(getParam(flags[i])) == configWord)
+      return ", with the value that the framework has for '" + flags[i].text->text.str() + "'";
+  return "";
+}
+
 void Launcher::reportContradiction(Evaluator &evaluator, unsigned param, const Seen &seen, SMLoc begin) const {
   std::vector<const LauncherFlag *> read, all = getFlags(param);
   for (size_t i = 0; i != flags.size(); ++i)
@@ -400,7 +440,7 @@ void Launcher::reportContradiction(Evaluator &evaluator, unsigned param, const S
     loc = place.isValid() ? place : read.front()->text->loc();
   }
   if (read.empty())
-    diags.report(loc, diag::FlagNeeded) << name << join(all);
+    diags.report(loc, diag::FlagNeeded) << name << join(all) + describeConfig(seen);
   else if (read.size() > 1)
     diags.report(loc, diag::FlagsContradict) << join(read) << name;
   else

@@ -101,6 +101,15 @@ std::optional<std::vector<std::string>> Launcher::compose(Evaluator &evaluator, 
     }
     if (!holds(evaluator, flag, *value))
       continue;
+    if (flag.isElement) {
+      std::string begin = flag.key.str() + "=[";
+      auto list = llvm::find_if(words, [&](StringRef word) { return word.startswith(begin); });
+      if (list == words.end())
+        words.push_back(begin + flag.value->str() + "]");
+      else
+        list->insert(list->size() - 1, "," + flag.value->str());
+      continue;
+    }
     words.push_back(flag.text->text.str());
     // What cannot be printed is found missing when the words are read.
     std::optional<std::string> text = flag.scale == Scale::None ? "" : print(evaluator, flag, *value);

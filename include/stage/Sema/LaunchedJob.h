@@ -18,9 +18,9 @@
 
 namespace stage::sema {
 
-/// The axis of the first mesh of the launcher's strategy that `job.gpus` decides, as a parameter; nothing: none, or the
-/// launcher says no `job.gpus`.
-std::optional<unsigned> findFollowingAxis(const Launcher &launcher);
+/// The axis of the first mesh of the launcher's strategy, or of a strategy that it calls, that `job.gpus` decides, as a
+/// parameter; nothing: none, or the launcher says no `job.gpus`.
+std::optional<unsigned> findFollowingAxis(const Program &program, const Launcher &launcher);
 
 /// The words that say a job, and what they leave out.
 struct LaunchedJob {
@@ -41,7 +41,7 @@ enum class Following {
   NoRanks,     ///< `job.gpus` has no value.
   DoNotDivide, ///< The product of the other axes does not divide it.
 };
-Following addFollowingAxis(const Launcher &launcher, std::vector<NamedValue> &values);
+Following addFollowingAxis(const Program &program, const Launcher &launcher, std::vector<NamedValue> &values);
 
 /// The program of a job with these values, which say a model and a batch: `tp = 4`, `train.B = 64`, `job.config =
 /// llama3_8b`. A job without a precision has `bf16_mixed`, and a training step without an optimizer `adamw`.

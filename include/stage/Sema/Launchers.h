@@ -8,6 +8,7 @@
 //     "--ddp-bucket-size" = bucket / 4B if bucket != none;    a value in another unit, written where a condition holds
 //     "--use-distributed-optimizer" if zero >= 1;             a flag alone
 //     "--cp-comm-type=all_gather" if !ring;                   one value of a flag
+//     "--recompute-modules[mlp]" if mlp;                      one element of a flag that has a list: [mlp,moe]
 //     "--vp" = order.v if order == interleaved;               an argument of a value: order = interleaved(v = 2)
 //     "--seq-length" = train.S;                               a value of the job, not of the strategy
 //     "--lr" ignored;                                         no plan depends on it
@@ -27,7 +28,8 @@
 // Values of the job are parameters, too: `train.B` and `infer.B` of its step, `Llama.L` of its model, and `job.config`,
 // `job.precision`, `job.machine`, `job.runtime` and `job.gpus`. They have no default: without a flag nothing is said.
 //
-// Limits: whole numbers, words, truth values, and declarations with one argument at most; no lists.
+// Limits: whole numbers, words, truth values, and declarations with one argument at most; of lists, elements that the
+// launcher names.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SEMA_LAUNCHERS_H
@@ -37,7 +39,7 @@
 
 namespace stage::sema {
 
-/// A flag of a launcher, or one value of a flag: `--cp-comm-type=p2p`.
+/// A flag of a launcher, one value of a flag, `--cp-comm-type=p2p`, or an element of its list, `--modules[mlp]`.
 struct LauncherFlag {
   /// How the number of a flag follows from the parameter. None: the flag has no number.
   enum class Scale { None, Plain, Times, Over };
@@ -46,8 +48,9 @@ struct LauncherFlag {
 
   const ast::FlagStmt *stmt;
   const ast::StringExpr *text;    ///< Of the statement, which may ignore several.
-  StringRef key;                  ///< The text up to `=`.
-  std::optional<StringRef> value; ///< The text behind `=`; nothing: there is none.
+  StringRef key;                  ///< The text up to `=` or `[`.
+  std::optional<StringRef> value; ///< The text behind `=`, or in brackets; nothing: there is none.
+  bool isElement = false;         ///< The value stands in brackets.
   std::optional<unsigned> param;  ///< Of Launcher::getParams(); nothing: the flag is ignored.
   StringRef argument;             ///< The value is this argument of the parameter's value; empty: the value itself.
   Scale scale = Scale::None;
@@ -76,6 +79,10 @@ public:
   bool hasKey(StringRef key) const { return isKey(key); }
   /// Each flag with this key is a word alone.
   bool isSwitch(StringRef key) const;
+  /// The value of the flag is a list.
+  bool isList(StringRef key) const;
+  /// The text of the flag that says a value of a parameter by a condition `p == value`; empty: none does.
+  std::string getFlagText(Evaluator &evaluator, StringRef param, const CTValue &value) const;
 
   /// The arguments of the strategy that are written as these words: `--tp 8`, `--tp=8`. A parameter that the words
   /// leave at its default is not among them. Flags that the launcher ignores are skipped, each with the word behind it
@@ -143,6 +150,7 @@ private:
   std::optional<Seen> match(ArrayRef<std::string> words, ArrayRef<SMLoc> places, std::vector<std::string> *ignored,
                             DiagnosticEngine &diags) const;
   bool matchValue(StringRef key, std::optional<StringRef> value, SMLoc loc, Seen &seen, DiagnosticEngine &diags) const;
+  bool matchElements(StringRef key, StringRef list, SMLoc loc, Seen &seen, DiagnosticEngine &diags) const;
   std::optional<CTValue> parse(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const;
   bool isNumber(Evaluator &silent, unsigned param) const;
   void reportDecl(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const;
@@ -153,6 +161,7 @@ private:
   bool readParam(Evaluator &evaluator, unsigned param, const Seen &seen, const std::optional<CTValue> &defaultValue,
                  SMLoc begin, std::optional<CTValue> &value) const;
   bool agrees(Evaluator &evaluator, unsigned param, const CTValue &value, const Seen &seen) const;
+  std::string describeConfig(const Seen &seen) const;
   void reportContradiction(Evaluator &evaluator, unsigned param, const Seen &seen, SMLoc begin) const;
 
   /// All parameters with these arguments. Nothing after a report.

@@ -64,7 +64,39 @@ def torchtitan(rng):
     return flags
 
 
+def megatron_bridge_moe(rng):
+    """GPT-OSS 20B, which has 24 layers and 32 experts."""
+    tp, pp, dp, microbatch = rng.choice([1, 2]), rng.choice([1, 2, 4]), rng.choice([2, 4]), rng.choice([1, 2])
+    m, bits = "model.", rng.choice(["8", "4", None])
+    flags = [("--recipe", "gpt_oss_20b_pretrain_config"), ("WORLD_SIZE", tp * pp * dp), ("--gpu", rng.choice(["b200", "gb300"] if bits == "4" else ["h100", "b200"])),
+             (m + "pipeline_model_parallel_size", pp)]
+    if pp > 1 and rng.random() < 0.5:
+        flags.append((m + "virtual_pipeline_model_parallel_size", rng.choice([2, 3])))
+    flags += [(m + "tensor_model_parallel_size", tp), (m + "expert_model_parallel_size", rng.choice([1, dp])), (m + "expert_tensor_parallel_size", 1)]
+    flags += [(m + "sequence_parallel", "true")] * (rng.random() < 0.5)
+    if rng.random() < 0.5:
+        flags.append((m + "moe_flex_dispatcher_backend", rng.choice(["deepep", "hybridep"])))
+    if rng.random() < 0.5:
+        flags.append(("ddp.overlap_grad_reduce", rng.choice(["true", "false"])))
+    recompute = rng.choice([None, "selective", "full"])
+    if recompute:
+        flags.append((m + "recompute_granularity", recompute))
+    if recompute == "selective":
+        modules = ["core_attn", "moe_act", "layernorm"]
+        flags.append((m + "recompute_modules", "[" + ",".join(modules[rng.randrange(3):]) + "]"))
+    kinds = {"8": "bf16_with_mxfp8_mixed", "4": "bf16_with_nvfp4_mixed", None: "bf16_mixed"}
+    flags.append(("mixed_precision", kinds[bits]))
+    if bits:
+        flags.append((f"mixed_precision.fp{bits}_param_gather", rng.choice(["true", "false"])))
+    flags += [("mixed_precision.grad_reduce_in_fp32", rng.choice(["true", "false"])),
+              ("optimizer.exp_avg_dtype", rng.choice(["bfloat16", "float32"])),
+              ("train.micro_batch_size", microbatch), ("train.global_batch_size", dp * microbatch * 4 * rng.choice([1, 2])),
+              (m + "seq_length", rng.choice([2048, 4096]))]
+    return flags
+
+
 IGNORED = {"megatron_lm": [("--lr", "3e-4"), ("--seed", 42), ("--swiglu", None), ("--data-path", "/data/tokens")],
+           "megatron_bridge_moe": [("model.cuda_graph_impl", "none"), ("optimizer.lr", "3e-4"), ("model.moe_router_fusion", "true")],
            "torchtitan": [("--metrics.log_freq", 10), ("--training.steps", 1000), ("--model.name", "llama3")]}
 
 
@@ -97,7 +129,8 @@ def main():
     rng = random.Random(36)
     for number in range(count):
         launcher, make, forms = (("megatron_lm", megatron, ["words", "lines"]),
-                                 ("torchtitan", torchtitan, ["words", "table"]))[number % 4 == 3]
+                                 ("megatron_bridge_moe", megatron_bridge_moe, ["words", "lines"]),
+                                 ("torchtitan", torchtitan, ["words", "table"]))[max(number % 4 - 1, 0)]
         flags = make(rng)
         form = rng.choice(forms)
         mixed = list(flags)
