@@ -256,6 +256,12 @@ std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr
                                         CTValue::Kind::Decl};
   if (isEquality && left.getKind() == right.getKind() && llvm::is_contained(compared, left.getKind()))
     return result(!isSame(left, right));
+  // A parameter may take both, for example `keep in [true, false, last]`.
+  auto isChoice = [](const CTValue &value) {
+    return value.getKind() == CTValue::Kind::Bool || value.getKind() == CTValue::Kind::Word;
+  };
+  if (isEquality && isChoice(left) && isChoice(right))
+    return result(!isSame(left, right));
   DiagnosticBuilder error =
       diags.report(expr->opLoc, diag::OperandKinds).range(expr->left->range).range(expr->right->range)
       << spell(expr->op) << left.describeKind() << right.describeKind();
