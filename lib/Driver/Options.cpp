@@ -439,6 +439,19 @@ static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
     refuse(true, "--requests=-");
 }
 
+/// `text, full, json or csv`
+template <typename Kind> static std::string joinValues(cl::opt<Kind> &option) {
+  std::string text;
+  for (unsigned i = 0, count = option.getParser().getNumOptions(); i != count; ++i)
+    if (llvm::StringRef name = option.getParser().getOption(i); !name.empty())
+      text += (text.empty() ? "" : i + 1 == count ? " or " : ", ") + name.str();
+  return text;
+}
+
+static std::string listValues(llvm::StringRef option) {
+  return option == emit.ArgStr ? joinValues(emit) : option == report.ArgStr ? joinValues(report) : "";
+}
+
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   const cl::OptionCategory *ofJobs[] = {&compileCategory, &lookCategory,         &passCategory,        &searchCategory,
                                         &traceCategory,   &getServingCategory(), &getMachineCategory()};
@@ -447,7 +460,8 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   cl::HideUnrelatedOptions(docCategory, docCommand);
   prepareServeOptions(/*hides=*/argc < 2 || llvm::StringRef(argv[1]) != "serve");
   preparePlanOptions();
-  if (!parseOptions(argc, argv, "stagec",
+  static const OptionHelp help{"stagec", "stagec job.stg --report", "-D", listValues};
+  if (!parseOptions(argc, argv, help,
                     "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
                     "compile  stagec job.stg                       is the program right? says 'ok', or what to mend\n"
                     "         stagec import config.json            the program of a Hugging Face configuration\n"
