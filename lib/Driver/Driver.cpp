@@ -272,6 +272,8 @@ bool stage::driver::compile(Session &session, const DriverOptions &options, Serv
   }
   if (!runBackEnd(c, options, served))
     return false;
+  if (options.remarks)
+    printRemarkTotals(c, options);
   sayOk(options, 1, c.graph->mesh.getNumRanks());
   return true;
 }
