@@ -64,12 +64,15 @@ static bool bindPlan(Compilation &c, const Plan &plan, std::optional<int64_t> ba
 bool stage::bindPlan(Compilation &c, const Plan &plan) {
   if (!::bindPlan(c, plan, std::nullopt))
     return false;
-  // What the library says from here on is said of the user's job, unless a call is nearer.
-  c.diags.setUserPlace(c.job->decl->name.loc());
+  // Messages about places in the library are shown at the strategy of the job, unless a call is nearer.
+  const sema::BoundJob &job = *c.job;
+  SMLoc strategy = job.calls.empty() ? SMLoc() : job.calls.front().range.Start;
+  c.diags.setUserPlace(strategy.isValid() ? strategy : job.decl->name.loc());
   return true;
 }
 
 static bool makeGraph(Compilation &c) {
+  UserPlace userPlace(c.diags, c.job->modelRange.Start);
   c.graph = generateGraph(c.session.getFiles(), *c.job, c.sizes, c.binding, c.obligations, c.diags, c.models);
   return c.graph != nullptr && !c.diags.hasErrors();
 }

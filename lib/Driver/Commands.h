@@ -33,6 +33,8 @@ std::optional<TimedPart> findTimed(const Compilation &c, const Program &program,
 bool printTime(llvm::ArrayRef<TimedPart> parts, const DriverOptions &options, DiagnosticEngine &diags);
 /// `--emit=prices`: what each op takes alone. False after errors.
 bool printPrices(llvm::ArrayRef<TimedPart> parts, DiagnosticEngine &diags);
+/// Behind the remarks: what collectives of a layer, a microbatch and a step add up to, on standard error.
+void printRemarkTotals(const Compilation &c, const DriverOptions &options);
 /// `--emit=timeline`: when each unit of a step runs of a program, or of linked ones. False after errors.
 bool printTimeline(Compilation &c, llvm::ArrayRef<TimedPart> parts, const DriverOptions &options);
 /// `--emit=memory-timeline`: what a rank of each stage holds over a step; without `part` in the order of nodes. False

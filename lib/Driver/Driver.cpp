@@ -270,6 +270,8 @@ bool stage::driver::compile(Session &session, const DriverOptions &options, Serv
     return printLayers(c, options);
   if (!runBackEnd(c, options, served))
     return false;
+  if (options.remarks)
+    printRemarkTotals(c, options);
   sayOk(options, 1, c.graph->mesh.getNumRanks());
   return true;
 }

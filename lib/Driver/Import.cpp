@@ -102,6 +102,12 @@ bool stage::driver::runImport(const ImportCommand &command, DiagnosticEngine &di
     return importArguments(command);
   llvm::SmallString<128> table(command.stdlibDir);
   path::append(table, "huggingface.json");
+  if (command.input != "-" && !llvm::sys::fs::exists(command.input) && !StringRef(command.input).endswith(".json")) {
+    diags.report(SMLoc(), diag::CannotReadFile)
+        .with(command.input, "No such file or directory")
+        .note(SMLoc(), diag::ConfigIsAFile);
+    return false;
+  }
   auto configuration = readFile(command.input, diags);
   auto known = configuration ? readFile(table, diags) : nullptr;
   if (!known)

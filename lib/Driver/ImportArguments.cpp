@@ -173,6 +173,20 @@ bool stage::driver::importArguments(const ImportCommand &command) {
   return session.load("import std.launchers;\n", "launchers.stg") && ArgumentImporter(command, session).run();
 }
 
+/// `write --as=megatron_lm`: the launchers for a strategy.
+static std::string suggestLaunchers(const sema::Program &program, const ast::StrategyDecl *strategy) {
+  std::string names;
+  for (const sema::Candidate &candidate : program.getVisibleNames(*program.getMain())) {
+    auto *decl = llvm::dyn_cast_or_null<ast::LauncherDecl>(program.lookup(*program.getMain(), candidate.name));
+    std::optional<sema::Launcher> launcher = decl ? sema::Launcher::make(program, *decl) : std::nullopt;
+    if (launcher && &launcher->getStrategy() == strategy)
+      names += (names.empty() ? "--as=" : " or --as=") + candidate.name.str();
+  }
+  return names.empty() ? "no launcher of the library is for it: declare one, 'launcher l for " +
+                             (strategy ? strategy->name.name.str() : std::string("s")) + " { ... }'"
+                       : "write " + names;
+}
+
 bool stage::driver::printArguments(Compilation &c, StringRef name) {
   std::optional<sema::Launcher> launcher = findLauncher(c.session.getFiles(), name, c.diags);
   if (!launcher)
@@ -181,7 +195,8 @@ bool stage::driver::printArguments(Compilation &c, StringRef name) {
   if (job.strategy.decl != &launcher->getStrategy()) {
     c.diags.report(job.decl->name.loc(), diag::LauncherOfOther).range(job.decl->name.range)
         << name << launcher->getStrategy().name.name << job.decl->name.name
-        << (job.strategy.decl ? job.strategy.decl->name.name : "none");
+        << (job.strategy.decl ? job.strategy.decl->name.name : "none")
+        << suggestLaunchers(c.session.getFiles(), job.strategy.decl);
     return false;
   }
   sema::Evaluator evaluator(c.session.getFiles(), c.sizes, c.binding, c.obligations, c.diags);

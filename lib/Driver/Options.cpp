@@ -334,6 +334,19 @@ static std::string getDocsFolder(const char *argv0) {
   return folder.str().str();
 }
 
+/// `text, full, json or csv`
+template <typename Kind> static std::string joinValues(cl::opt<Kind> &option) {
+  std::string text;
+  for (unsigned i = 0, count = option.getParser().getNumOptions(); i != count; ++i)
+    if (llvm::StringRef name = option.getParser().getOption(i); !name.empty())
+      text += (text.empty() ? "" : i + 1 == count ? " or " : ", ") + name.str();
+  return text;
+}
+
+static std::string listValues(llvm::StringRef option) {
+  return option == emit.ArgStr ? joinValues(emit) : option == report.ArgStr ? joinValues(report) : "";
+}
+
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   const cl::OptionCategory *ofJobs[] = {&compileCategory, &getLookCategory(),    &passCategory,        &searchCategory,
                                         &traceCategory,   &getServingCategory(), &getMachineCategory()};
@@ -342,7 +355,8 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   cl::HideUnrelatedOptions(docCategory, docCommand);
   prepareServeOptions(/*hides=*/argc < 2 || llvm::StringRef(argv[1]) != "serve");
   preparePlanOptions();
-  if (!parseOptions(argc, argv, "stagec",
+  static const OptionHelp help{"stagec", "stagec job.stg --report", "-D", listValues};
+  if (!parseOptions(argc, argv, help,
                     "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
                     "compile  stagec job.stg                       is the program right? says 'ok', or what to mend\n"
                     "         stagec import config.json            the program of a Hugging Face configuration\n"

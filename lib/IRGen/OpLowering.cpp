@@ -75,6 +75,13 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
     message.range(argument.range);
     message.note(indexLocs[it->second], diag::IndexBoundHere)
         << name->name << describeExtent(extents[it->second], graph.binding);
+    llvm::ArrayRef<Extent> shape = argument.value->type.shape;
+    const Extent *other = shape.size() == 2 ? &shape[1 - position] : nullptr;
+    if (other && other->dim && extent.dim && other->size == extents[it->second].size) {
+      const Extent &first = position == 0 ? *other : extent, &second = position == 0 ? extent : *other;
+      message.note(argument.value->loc, diag::SwappedDims)
+          << stage::describe(*argument.value) << first.dim->name + ", " + second.dim->name;
+    }
     return std::nullopt;
   }
   return it->second;
@@ -90,6 +97,10 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
                                 << opName << name << describeDimCount(fixed, fixed != dims.size())
                                 << int64_t(shape.size());
     message.range(argument.range);
+    std::string wanted;
+    for (const ast::ShapeDim &dim : dims)
+      wanted += (wanted.empty() ? "" : ", ") + ast::textOf(dim.size);
+    message.note(SMLoc(), diag::OperandDims) << opName << name << "[" + wanted + "]";
     return false;
   };
   if (numPacks > 1) {

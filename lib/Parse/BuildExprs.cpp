@@ -40,7 +40,8 @@ Expr *Builder::number(const Token *token) {
   node->isExact = readNumber(node->text, node->value, node->isReal);
   if (node->isExact)
     node->real = static_cast<double>(node->value.num) / static_cast<double>(node->value.den);
-  else if (node->text.find_first_not_of("0123456789_.eE+-KMGi") != StringRef::npos || node->text.count('.') > 1)
+  else if (node->text.find_first_not_of("0123456789_.eE+-KMGi") != StringRef::npos || node->text.count('.') > 1 ||
+           (llvm::isAlpha(node->text.back()) && node->text.back() != 'i'))
     ; // no number, as has been reported
   else if (!node->isReal || !readDouble(node->text, node->real))
     diags.report(node->loc(), diag::NumberTooLarge).range(node->range)

@@ -112,6 +112,17 @@ static antlr4::Token *before(antlr4::Token *token, antlr4::TokenStream &stream) 
   return nullptr;
 }
 
+/// The first token of the line of `token`.
+static antlr4::Token *findFirstOfLine(antlr4::Token *token, antlr4::TokenStream &stream) {
+  antlr4::Token *first = token;
+  while (antlr4::Token *previous = before(first, stream)) {
+    if (previous->getLine() != token->getLine())
+      break;
+    first = previous;
+  }
+  return first;
+}
+
 static bool beginsDeclaration(size_t token) {
   switch (token) {
   case Grammar::IMPORT:
@@ -194,15 +205,65 @@ static size_t findClosingBrace(antlr4::Token *token, antlr4::TokenStream &stream
   return at;
 }
 
+/// The next declaration that begins in the first column, or the end: where the head of one is broken, its body is not
+/// read.
+static size_t findNextDeclaration(antlr4::Token *token, antlr4::TokenStream &stream) {
+  size_t at = token->getTokenIndex() + 1;
+  while (at < stream.size() &&
+         (stream.get(at)->getCharPositionInLine() || !beginsDeclaration(stream.get(at)->getType())))
+    ++at;
+  return at;
+}
+
+/// Whether no brace is open before `token`.
+static bool isInHeader(antlr4::Token *token, antlr4::TokenStream &stream) {
+  int depth = 0;
+  for (size_t i = 0; i < token->getTokenIndex(); ++i)
+    depth += (stream.get(i)->getType() == Grammar::LBRACE) - (stream.get(i)->getType() == Grammar::RBRACE);
+  return depth <= 0;
+}
+
+/// An error of a declaration follows from an earlier one: the parser has left its body, or the rest of a line.
+bool SyntaxErrors::isEcho(antlr4::Parser &parser, antlr4::Token *token) const {
+  size_t rule = parser.getContext()->getRuleIndex();
+  antlr4::Token *previous = before(token, *parser.getTokenStream());
+  if (previous && brokenLine && previous->getLine() == brokenLine)
+    return true;
+  return (rule == Grammar::RuleFile || rule == Grammar::RuleDeclaration) && token->getCharPositionInLine() != 0;
+}
+
 /// What is written here in place of what other languages have; empty: nothing that is known.
-static llvm::StringRef findInstead(const SourceText &source, const antlr4::Token *token) {
-  llvm::StringRef found = source.slice(token);
+static llvm::StringRef findInstead(const SourceText &source, const antlr4::Token *token, const antlr4::Token *first,
+                                   llvm::StringRef expected) {
+  llvm::StringRef found = source.slice(token), begins = first ? source.slice(first) : llvm::StringRef();
+  if (found == "=" && (begins == "if" || begins == "require" || begins == "for"))
+    return "values are compared by '==', as in 'D == 64'";
+  if (found == ":" && expected.contains("')'"))
+    return "an argument is given by '=', as in 'tp = 2'";
+  if (found == ":" && (begins == "repeat" || begins == "for" || begins == "if" || begins == "module" ||
+                       begins == "model" || begins == "strategy" || begins == "schedule" || begins == "job"))
+    return "a block stands in braces, as in 'repeat layers[L] { ... }'";
+  if (found == "(" && (begins == "job" || begins == "config"))
+    return "entries stand in braces, each with a semicolon, as in 'job j { model = m; ... }'";
+  if (found == "{" && begins == "for")
+    return "a loop runs over a range, as in 'for i in 0..m { ... }'";
+  if (found == "{" && expected == "an expression")
+    return "a list stands in brackets, as in '[1, 2, 4]'";
+  if (found == "as" && expected.contains("';'"))
+    return "a value is returned or named: 'return f(x) as name;' or 'let y = f(x) as name;'";
+  if (begins == "mesh" && found == "mesh")
+    return "the axes of a mesh stand in parentheses, as in 'mesh (dp, tp);'";
+  if (begins == "shard" && expected.contains("'over'"))
+    return "dims are listed with commas, and the axes behind 'over', as in 'shard B over dp, F, V over tp;'";
+  if (begins == "minimize" || begins == "maximize")
+    return "plans are ranked by 'objective = step;'";
   if (found == "{" && token->getTokenIndex() == 0)
     return "this looks like JSON: 'stagec import config.json -o job.stg' makes a program of a model's configuration";
   if (found == "/" && llvm::StringRef(found.data(), 2) == "/*")
     return "comments begin with '//' and end with the line";
   return llvm::StringSwitch<llvm::StringRef>(found)
       .Case("for", "a loop over layers is 'repeat layers[L] { ... }'")
+      .Case("from", "write 'import std.transformer (Llama);', the file first and the names in parentheses")
       .Cases("def", "class", "fn", "a model is 'model Name(sizes) { ... }', a module 'module name(x: [b, d]) { ... }'")
       .Case("@", "a product is 'linear(x, w)' (std.nn), or a formula: 'let y[b, n] = sum[m](x[b, m] * w[m, n]);'")
       .Case("**", "there is no power; write the product, as in 'D * D'")
@@ -215,6 +276,7 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   ++count;
   // Unless only a `;` was missing, what follows on the line is rarely news.
   bool echo = brokenLine != 0 && token->getLine() == brokenLine;
+  echo |= shown && isEcho(*static_cast<Grammar *>(recognizer), token);
   brokenLine = llvm::StringRef(message).startswith("missing ';'") ? 0 : token->getLine();
   if (echo || token->getTokenIndex() < unread || check.afterBadComment.count(token) || shown > maxErrors)
     return;
@@ -252,12 +314,17 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   bool endsStatement = llvm::StringRef(expected).contains("';'");
   if (endsStatement && previous && previous->getLine() != token->getLine())
     loc = source.range(previous).End;
+  antlr4::Token *brace = findOpenBrace(token, *parser->getTokenStream());
+  if (brace || (isInHeader(token, *parser->getTokenStream()) && !endsStatement))
+    unread = brace ? parser->getTokenStream()->size() : findNextDeclaration(token, *parser->getTokenStream());
   DiagnosticBuilder error = diags.report(loc, diag::SyntaxError) << found << expected;
   if (expected == "';'")
     error.fixIt(SMRange(loc, loc), ";");
-  if (llvm::StringRef instead = atEnd ? "" : findInstead(source, token); !instead.empty())
+  if (llvm::StringRef instead =
+          atEnd ? "" : findInstead(source, token, findFirstOfLine(token, *parser->getTokenStream()), expected);
+      !instead.empty())
     error.note(SMLoc(), diag::WriteInstead) << instead;
-  if (antlr4::Token *brace = findOpenBrace(token, *parser->getTokenStream()))
+  if (brace)
     error.note(source.loc(brace), diag::BraceNotClosed);
 }
 

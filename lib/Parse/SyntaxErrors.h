@@ -23,6 +23,8 @@ public:
   unsigned getCount() const { return count; }
 
 private:
+  bool isEcho(antlr4::Parser &parser, antlr4::Token *token) const;
+
   const SourceText &source;
   DiagnosticEngine &diags;
   const TokenCheck &check;

@@ -44,6 +44,23 @@ static bool separates(const Token *token) {
   }
 }
 
+/// What may be meant by a number with letters: `4K`, and the name of a schedule.
+static std::string findNumber(llvm::StringRef text) {
+  if (text.equals_insensitive("1f1b"))
+    return "the library calls this schedule 'one_f_one_b'";
+  uint64_t number = 0;
+  llvm::StringRef letter = text;
+  if (letter.consumeInteger(10, number) || letter.size() != 1 || number > 1'000'000)
+    return "";
+  char unit = llvm::toUpper(letter.front());
+  return unit == 'K' ? (llvm::Twine("write '") + llvm::Twine(number) + "Ki', which is " + llvm::Twine(number * 1024) +
+                        ", or '" + llvm::Twine(number) + "_000'")
+                           .str()
+         : unit == 'M'
+             ? (llvm::Twine("write '") + llvm::Twine(number) + "Mi', or '" + llvm::Twine(number) + "_000_000'").str()
+             : "";
+}
+
 /// Reports a faulty token and turns it into a sound one.
 static void repair(const SourceText &source, DiagnosticEngine &diags, antlr4::WritableToken *token) {
   SMRange range = source.range(token);
@@ -51,8 +68,11 @@ static void repair(const SourceText &source, DiagnosticEngine &diags, antlr4::Wr
   case StageLexer::BAD_NUMBER:
     if (std::string meant = suggestQuantity(source.slice(range)); !meant.empty())
       diags.report(range.Start, diag::NoQuantity).range(range) << source.slice(range) << meant;
-    else
-      diags.report(range.Start, diag::BadNumber).range(range) << source.slice(range);
+    else {
+      DiagnosticBuilder error = diags.report(range.Start, diag::BadNumber).range(range) << source.slice(range);
+      if (std::string instead = findNumber(source.slice(range)); !instead.empty())
+        error.note(SMLoc(), diag::WriteInstead) << instead;
+    }
     token->setType(StageLexer::NUMBER);
     return;
   case StageLexer::BAD_QUANTITY: {
@@ -153,7 +173,14 @@ TokenCheck parse::checkTokens(const SourceText &source, DiagnosticEngine &diags,
   NestingCheck nesting;
   const Token *previous = nullptr; // on the default channel
   const Token *suspect = nullptr;  // a comment right after an operand, on its line
+  size_t hashLine = 0;             // of a '#', which begins a comment in other languages
   for (Token *token : tokens.getTokens()) {
+    if (token->getLine() == hashLine && token->getType() != Token::EOF) {
+      static_cast<antlr4::WritableToken *>(token)->setChannel(Token::HIDDEN_CHANNEL);
+      continue;
+    }
+    if (token->getType() == StageLexer::BAD_CHARACTER && source.slice(token) == "#")
+      hashLine = token->getLine();
     repair(source, diags, static_cast<antlr4::WritableToken *>(token));
     if (isComment(token) && previous && !suspect && endsOperand(previous) && previous->getLine() == token->getLine())
       suspect = token;

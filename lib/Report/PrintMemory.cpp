@@ -1,16 +1,24 @@
 //===- PrintMemory.cpp - the memory report as text ------------------------===//
 #include "ReportRecords.h"
+#include "ValueNames.h"
 
 using namespace stage;
 
 /// Lines of the list of what is live at a peak.
 static constexpr size_t numLargest = 8;
 
+/// ` (moe)`, or `, case 1` where no modules tell the layers apart.
+static std::string describeCase(const SavedBytes &saved) {
+  if (!saved.caseNumber)
+    return "";
+  std::string kind = describeKind(*saved.loop, *saved.caseNumber);
+  return kind.empty() ? ", case " + std::to_string(*saved.caseNumber) : " (" + kind + ")";
+}
+
 static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const SizeBinding &binding) {
   os << (saved.space == MemorySpace::Host ? "bytes kept on the host for backward" : "bytes kept for backward");
   if (saved.loop)
-    os << " by one iteration of '" << saved.loop->name << "'"
-       << (saved.caseNumber ? ", case " + std::to_string(*saved.caseNumber) : "") << ": ";
+    os << " by one iteration of '" << saved.loop->name << "'" << describeCase(saved) << ": ";
   else
     os << " outside of repeats: ";
   os << saved.bytes;
@@ -21,8 +29,8 @@ static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const Siz
   }
   os << '\n';
   Table table({{"bytes", Table::Left}, {"value", Table::Left}}, 2);
-  for (const SavedValue &value : saved.values)
-    table.addRow({value.bytes.str(), describe(*value.value)});
+  for (auto [name, value] : llvm::zip(nameValues(saved.values), saved.values))
+    table.addRow({value.bytes.str(), name});
   if (!table.empty())
     table.print(os);
   os << '\n';
@@ -104,8 +112,9 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
   for (auto &[name, group] : listsAll ? llvm::makeArrayRef(groups) : llvm::makeArrayRef(*worst)) {
     os << "\n  largest at the peak of " << ofMemory << "stage " << name << '\n';
     Table live({{"bytes", Table::Right}, {"copies", Table::Right}, {"class", Table::Left}, {"value", Table::Left}}, 4);
-    for (const LiveValue &value : llvm::makeArrayRef(group.memory->live).take_front(numLargest))
-      live.addRow({formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), describe(value)});
+    llvm::ArrayRef<LiveValue> largest = llvm::makeArrayRef(group.memory->live).take_front(numLargest);
+    for (auto [name, value] : llvm::zip(nameValues(largest, /*withClasses=*/false), largest))
+      live.addRow({formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), name});
     live.print(os);
   }
 }

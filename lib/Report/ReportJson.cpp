@@ -1,5 +1,6 @@
 //===- ReportJson.cpp - the report as JSON --------------------------------===//
 #include "ReportRecords.h"
+#include "ValueNames.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Report/Comparison.h"
 #include "stage/Support/Json.h"
@@ -8,10 +9,13 @@
 using namespace stage;
 
 /// Changes when a field changes its name or its meaning, not when one is added.
-constexpr int64_t schemaVersion = 2;
+constexpr int64_t schemaVersion = 3;
+
+/// The dim of sequences: a step gives its global size, the graph has that of a microbatch.
+constexpr llvm::StringRef batchDim = "B";
 
 namespace {
-/// Names of one list: the second of equal ones is `name#2`.
+/// Names of repeats: the second of equal ones is `name#2`.
 class UniqueNames {
 public:
   std::string get(const std::string &name) {
@@ -85,7 +89,7 @@ private:
     json.attributeObject("dims", [&] {
       for (auto &[name, value] : graph.binding.sorted())
         if (!graph.mesh.find(name))
-          number(name, value);
+          number(name == batchDim ? "microbatch_" + name : name, value);
       for (const auto &dim : graph.dims) {
         if (graph.binding.lookup(dim->name))
           continue;
@@ -116,12 +120,13 @@ private:
           json.attribute("repeat", saved.loop ? llvm::json::Value(repeat) : nullptr);
           if (saved.caseNumber)
             json.attribute("case", int64_t(*saved.caseNumber));
+          if (std::string kind = saved.caseNumber ? describeKind(*saved.loop, *saved.caseNumber) : ""; !kind.empty())
+            json.attribute("kind", kind);
           if (isOnHost)
             json.attribute("memory", getName(saved.space));
-          UniqueNames names;
           std::vector<Records> values;
-          for (const SavedValue &value : saved.values)
-            values.push_back({{"name", "", names.get(describe(*value.value))}, {"bytes", "", value.bytes.str()}});
+          for (auto [name, value] : llvm::zip(nameValues(saved.values), saved.values))
+            values.push_back({{"name", "", name}, {"bytes", "", value.bytes.str()}});
           json.attribute("bytes", saved.bytes.str());
           writeRows(json, "values", values);
         });
@@ -139,7 +144,8 @@ private:
     if (report.caches)
       json.attributeObject("caches", [&] {
         number("bytes", report.caches->bytes);
-        number("bytes_per_position", report.caches->perPosition);
+        // Of one sequence, as everywhere.
+        number("bytes_per_position", report.caches->perPosition / std::max<__int128>(report.caches->sequences, 1));
         number("positions", report.caches->positions);
         number("sequences", report.caches->sequences);
       });
@@ -205,10 +211,9 @@ private:
   }
 
   void printLive(const MemoryPeak &memory) {
-    UniqueNames names;
     std::vector<Records> rows;
-    for (const LiveValue &live : memory.live)
-      rows.push_back({{"name", "", names.get(describe(live))},
+    for (auto [name, live] : llvm::zip(nameValues(memory.live, /*withClasses=*/true), memory.live))
+      rows.push_back({{"name", "", name},
                       {"class", "", getName(live.kind).str()},
                       {"copies", "", live.copies},
                       {"bytes", "", live.bytes}});
@@ -287,7 +292,7 @@ std::string JsonComparison::describe(const ComparedPlan &plan, llvm::ArrayRef<st
       json.attribute("job", plan.job);
       json.attributeObject("values", [&] {
         for (size_t i = 0; i < names.size(); ++i)
-          json.attribute(names[i], plan.values[i]);
+          writeGiven(json, names[i], plan.values[i]);
       });
       if (report) {
         json.attributeBegin("report");

@@ -148,7 +148,9 @@ private:
   void require(PhaseKind kind, unsigned chunk, unsigned microbatch) {
     if (position(kind, chunk, microbatch) != absent)
       return;
-    report(Fault::Misses, SMLoc(), diag::ScheduleMisses, Unit{kind, microbatch, chunk}.str());
+    std::string call = (getName(kind) + "(" + llvm::Twine(microbatch)).str();
+    report(Fault::Misses, SMLoc(), diag::ScheduleMisses, Unit{kind, microbatch, chunk}.str(),
+           call + (chunk ? ", " + std::to_string(chunk) : "") + ");");
   }
 
   void requireOrder(PhaseKind first, PhaseKind second, unsigned chunk, unsigned microbatch) {

@@ -1,6 +1,7 @@
 //===- PrintSearch.cpp - what a search found, for people and programs -----===//
 #include "Space.h"
 #include "stage/Search/Search.h"
+#include "stage/Support/Json.h"
 #include "stage/Support/Records.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -163,11 +164,11 @@ void stage::printJson(llvm::raw_ostream &os, const SearchResult &result) {
   auto writeValues = [&](llvm::ArrayRef<std::string> values) {
     json.attributeObject("values", [&] {
       for (auto [name, value] : llvm::zip(result.names, values))
-        json.attribute(name, value);
+        writeGiven(json, name, value);
     });
   };
   json.object([&] {
-    json.attribute("schema", 1);
+    json.attribute("schema", 2);
     json.attribute("job", result.job);
     json.attributeArray("objectives", [&] {
       for (unsigned record : result.space.objectives)

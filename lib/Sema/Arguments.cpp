@@ -10,6 +10,20 @@ using namespace stage::sema;
 static SMRange getRange(const ast::Argument &argument) { return argument.value->range; }
 static SMRange getRange(const NamedValue &argument) { return argument.range; }
 
+/// `layers = 4`: the parameter whose description begins with this word, `/// Layers.`; null: there is not just one.
+static const ast::Param *findDescribed(ArrayRef<ast::Param> params, StringRef name) {
+  const ast::Param *found = nullptr;
+  unsigned count = 0;
+  for (const ast::Param &param : params) {
+    StringRef about = param.doc.empty() ? "" : param.doc.front().ltrim();
+    if (about.take_while(llvm::isAlpha).equals_insensitive(name)) {
+      found = &param;
+      ++count;
+    }
+  }
+  return count == 1 ? found : nullptr;
+}
+
 template <typename Argument>
 static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast::Param> params, ArrayRef<Argument> args,
                                                                    StringRef callee, SMRange callRange,
@@ -30,7 +44,14 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
           names.push_back({param.name.name, param.name.loc()});
         DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownArgument)
                                   << callee << argument.name.name;
-        suggestNearest(error, argument.name.name, argument.name.range, names);
+        const Candidate *nearest = findNearest(argument.name.name, names);
+        const ast::Param *meant = nearest ? nullptr : findDescribed(params, argument.name.name);
+        if (meant) {
+          error.fixIt(argument.name.range, meant->name.name);
+          error.note(meant->name.loc(), diag::DidYouMean) << meant->name.name;
+        } else {
+          suggestNearest(error, argument.name.name, argument.name.range, names);
+        }
         if (params.empty())
           error.note(SMLoc(), diag::HasNoParameters) << callee;
         ok = false;
@@ -62,8 +83,8 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
     diags.report(callRange.Start, diag::MissingArgument)
         .range(callRange)
         .with(callee, params[i].name.name)
-        .note(params[i].name.loc(), diag::PreviousHere)
-        .with(params[i].name.name);
+        .note(params[i].name.loc(), diag::ParameterHere)
+        .with(callee, params[i].name.name);
     ok = false;
     break;
   }

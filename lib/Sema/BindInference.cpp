@@ -131,17 +131,22 @@ static bool bindSteps(Evaluator &evaluator, const ast::Expr &steps, const Enviro
     return false;
   bool countsFromPrompts = !inference.lengths.empty();
   int64_t least = inference.length && !countsFromPrompts ? 1 : 0; // without prefill a sequence may begin with nothing
-  if (*begin < least || *begin >= *end || (*end - *begin) / inference.tokens > maxSteps) {
-    diags.report(range->loc(), diag::BadDecodeSteps).range(range->range) << *begin << *end << maxSteps;
+  if (*begin == *end) {
+    diags.report(range->loc(), diag::NoDecodeStep).range(range->range) << *begin << *end << *begin + 1;
+    return false;
+  }
+  bool isElsewhere = !countsFromPrompts && inference.length && *begin != inference.length;
+  if (!isElsewhere && (*begin < least || *begin > *end || (*end - *begin) / inference.tokens > maxSteps)) {
+    diags.report(range->loc(), diag::BadDecodeSteps).range(range->range) << *begin << *end << maxSteps << least;
     return false;
   }
   if (countsFromPrompts && *begin) {
     diags.report(range->begin->loc(), diag::StepsBehindPrompts).range(range->begin->range) << *begin;
     return false;
   }
-  if (!countsFromPrompts && inference.length && *begin != inference.length) {
+  if (isElsewhere) {
     diags.report(range->begin->loc(), diag::StepsBeginElsewhere).range(range->begin->range)
-        << *begin << inference.length << sequenceDim;
+        << *begin << inference.length << sequenceDim << (*end > *begin ? *end - *begin : 1);
     return false;
   }
   inference.begin = *begin;

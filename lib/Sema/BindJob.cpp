@@ -11,6 +11,7 @@
 #include "BindStrategy.h"
 #include "Extends.h"
 #include "JobWords.h"
+#include "StepHints.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
@@ -88,6 +89,13 @@ bool JobBinder::selectJob(StringRef name) {
   return job.decl && overrides.isValid();
 }
 
+static std::string listNames(ArrayRef<Candidate> candidates) {
+  std::string names;
+  for (const Candidate &candidate : candidates)
+    names += ((names.empty() ? "" : ", ") + candidate.name).str();
+  return names;
+}
+
 std::vector<const ast::JobDecl *> stage::sema::getJobs(const Program &program) {
   std::vector<const ast::JobDecl *> jobs;
   for (const ast::Decl *decl : program.getMain()->decls)
@@ -114,7 +122,7 @@ const ast::JobDecl *stage::sema::findJob(const Program &program, StringRef name,
     for (const Candidate &candidate : candidates)
       error.note(candidate.loc, diag::PreviousHere) << candidate.name;
   } else {
-    DiagnosticBuilder error = diags.report(SMLoc(), diag::UnknownJob) << file.path << name;
+    DiagnosticBuilder error = diags.report(SMLoc(), diag::UnknownJob) << file.path << name << listNames(candidates);
     if (const Candidate *nearest = findNearest(name, candidates))
       error.note(nearest->loc, diag::DidYouMean) << nearest->name;
   }
@@ -191,6 +199,12 @@ template <typename Kind> const Kind *JobBinder::expectDecl(const CTValue &value,
   DiagnosticBuilder error = diags.report(range.Start, diag::WrongKind).range(range) << what << evaluator.format(value);
   if (value.getKind() == CTValue::Kind::String)
     error.note(SMLoc(), diag::NamesHaveNoQuotes);
+  auto *config = value.isDecl() ? dyn_cast<ast::ConfigDecl>(value.getDecl()) : nullptr;
+  StringRef kind = what.split(' ').second; // "a model"
+  if (config && kind == modelWord)
+    error.note(config->name.loc(), diag::ConfigIsForModel) << config->model.name << config->name.name;
+  else
+    program.suggestOfKind(error, evaluator.format(value), range, kind, program.getFile(*job.decl));
   return nullptr;
 }
 
@@ -208,7 +222,8 @@ bool JobBinder::chooseParts() {
   bool ok = true;
   for (StringRef word : {modelWord, stepWord, precisionWord})
     if (!entries.count(word)) {
-      diags.report(job.decl->name.loc(), diag::EntryMissing).range(job.decl->name.range) << job.decl->name.name << word;
+      diags.report(job.decl->name.loc(), diag::EntryMissing).range(job.decl->name.range)
+          << job.decl->name.name << word << getExample(word);
       ok = false;
     }
   if (!ok)
@@ -358,6 +373,17 @@ bool JobBinder::bindStepDim(const ast::Ident &dim, const ast::Expr *value, const
   return true;
 }
 
+/// `'B = 6' or 'B = 8'`: the multiples beside a number.
+static std::string suggestMultiples(StringRef name, int64_t number, int64_t factor) {
+  int64_t below = number / factor * factor, above = 0;
+  __builtin_add_overflow(below, factor, &above);
+  std::string text;
+  for (int64_t multiple : {below, above})
+    if (multiple > 0)
+      text += (text.empty() ? "'" : " or '") + name.str() + " = " + std::to_string(multiple) + "'";
+  return text;
+}
+
 /// The ranks that hold different sequences are those along the axes that split the batch of the inputs: what a rule
 /// for the dim says; without one, what a rule for a pattern or an annotation of an input says, if it means an input.
 bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, SMRange range) {
@@ -417,8 +443,10 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
   job.globalBatch = batch;
   __int128 perMicrobatch = __int128(job.microbatch) * ranks;
   if (batch % perMicrobatch != 0) {
+    __int128 factor = std::min<__int128>(perMicrobatch, std::numeric_limits<int64_t>::max() / 2);
     DiagnosticBuilder error = diags.report(range.Start, diag::MicrobatchDoesNotDivide).range(range)
-                              << batch << job.microbatch << ranks;
+                              << batch << job.microbatch << ranks << int64_t(factor)
+                              << suggestMultiples(dim.name, batch, int64_t(factor));
     if (axes)
       error.note(axes->range.Start, diag::BatchShardedHere) << dim.name << ranks;
     return false;
@@ -528,7 +556,13 @@ bool JobBinder::bindStep() {
         candidates.push_back({dim.name, dim.loc()});
       DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownStepValue).range(argument.name.range)
                                 << job.model->name.name << name;
-      suggestNearest(error, name, argument.name.range, candidates);
+      std::vector<StringRef> dimNames;
+      for (const ast::Ident &dim : dims)
+        dimNames.push_back(dim.name);
+      if (StringRef hint = findStepHint(name, job.isTraining, dimNames); !hint.empty())
+        error.note(SMLoc(), diag::StepHint) << hint;
+      else
+        suggestNearest(error, name, argument.name.range, candidates);
       ok = false;
     } else if (!given.try_emplace(name, &argument).second) {
       diags.report(argument.name.loc(), diag::ArgumentTwice).range(argument.name.range) << name;
@@ -606,7 +640,7 @@ bool JobBinder::bindStep() {
     }
     diags.report(step->loc(), diag::StepDimMissing)
         .range(step->range)
-        .with(dim.name)
+        .with(dim.name, dim.name == batchDim ? "8" : "1024", job.isTraining ? trainWord : inferWord)
         .note(dim.loc(), diag::PreviousHere)
         .with(dim.name);
     ok = false;

@@ -167,7 +167,7 @@ private:
 
   bool reportMissing(StringRef name) {
     SMRange range = decl.name.range;
-    diags.report(range.Start, diag::EntryMissing).range(range) << decl.name.name << name;
+    diags.report(range.Start, diag::EntryMissing).range(range) << decl.name.name << name << "...";
     return false;
   }
 
@@ -311,7 +311,7 @@ private:
     const NamedEntry *entry = find(name);
     if (!entry || llvm::any_of(others, [&](const std::string &other) { return find(other); }))
       return true;
-    diags.report(entry->value->loc(), diag::EntryMissing).range(entry->value->range) << name << others.front();
+    diags.report(entry->value->loc(), diag::EntryMissing).range(entry->value->range) << name << others.front() << "...";
     return false;
   }
 

@@ -40,6 +40,14 @@ void MeshBinder::noteGiven(DiagnosticBuilder &error, StringRef param) const {
     error.note(found->second.Start, diag::ValueGivenHere) << param;
 }
 
+/// `dp = 8, tp = 4`
+static std::string listSizes(ArrayRef<BoundAxis> axes) {
+  std::string text;
+  for (const BoundAxis &axis : axes)
+    text += (text.empty() ? "" : ", ") + axis.name.name.str() + " = " + std::to_string(axis.size);
+  return text;
+}
+
 bool MeshBinder::bind(const ast::MeshStmt &mesh, Environment &env, const BoundCall &call) {
   if (result.meshStmt) {
     SMRange place = call.caller ? call.range : mesh.range;
@@ -65,7 +73,7 @@ bool MeshBinder::bind(const ast::MeshStmt &mesh, Environment &env, const BoundCa
     int64_t ranks = 1;
     for (const BoundAxis &axis : reading)
       if (good && (__builtin_mul_overflow(ranks, axis.size, &ranks) || ranks > maxRanks)) {
-        diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks;
+        diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks << listSizes(reading);
         return false;
       }
   }

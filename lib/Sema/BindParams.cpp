@@ -106,11 +106,18 @@ bool ParamBinder::evaluate(size_t index) {
   } else if (slot.isGiven) {
     value = evaluator.convert(slot.value, param, env, slot.range);
   } else {
-    diags.report(callRange.Start, diag::MissingArgument)
-        .range(callRange)
-        .with(callee.name.name, param.name.name)
-        .note(param.name.loc(), diag::PreviousHere)
-        .with(param.name.name);
+    // One message for all that are missing, the first of which is reached first.
+    std::string missing;
+    for (size_t i = 0; i != slots.size(); ++i)
+      if (!slots[i].expr && !slots[i].isGiven && !params[i].defaultValue)
+        missing += (missing.empty() ? "" : "', '") + params[i].name.name.str();
+    if (std::exchange(saysMissing, true))
+      return false;
+    auto *model = dyn_cast<ast::ModuleDecl>(&callee);
+    DiagnosticBuilder error = diags.report(callRange.Start, diag::MissingArgument).range(callRange)
+                              << callee.name.name << missing;
+    error.note(param.name.loc(), model && model->isModel ? diag::ConfigMayGive : diag::ParameterHere)
+        << callee.name.name << param.name.name;
   }
   if (value)
     slot.value = std::move(*value);

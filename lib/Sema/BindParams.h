@@ -73,6 +73,7 @@ protected:
   const ast::Decl &callee;
   ArrayRef<ast::Param> params;
   SMRange callRange;
+  bool saysMissing = false; ///< Parameters without a value were reported.
   std::vector<Slot> slots;
 
 private:

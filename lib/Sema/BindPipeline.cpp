@@ -128,7 +128,8 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
   }
   if (!scheduleEntry) {
     diags.report(pipeline.stmt->loc(), diag::EntryMissing).range(pipeline.stmt->range) << "pipeline"
-                                                                                       << "schedule";
+                                                                                       << "schedule"
+                                                                                       << "one_f_one_b";
     return false;
   }
   std::optional<CTValue> value = evaluator.evaluate(scheduleEntry->value, *pipeline.env);
@@ -141,6 +142,8 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
         << "a schedule" << evaluator.format(*value);
     if (value->getKind() == CTValue::Kind::String)
       error.note(SMLoc(), diag::NamesHaveNoQuotes);
+    evaluator.getProgram().suggestOfKind(error, evaluator.format(*value), scheduleEntry->value->range, "schedule",
+                                         pipeline.env->getFile());
     return false;
   }
   if (isTraining) {

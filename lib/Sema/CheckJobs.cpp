@@ -29,7 +29,8 @@ public:
   void check(const ast::OptimizerDecl &optimizer);
 
 private:
-  const ast::StrategyDecl *checkEntry(const ast::Expr *expr);
+  const ast::StrategyDecl *checkEntry(const ast::Expr *expr, StringRef entry);
+  void checkNameOf(StringRef kind, const ast::NameExpr &name);
   void checkWith(const ast::WithExpr &with, StringRef entry);
   void checkStep(const ast::Expr *expr);
   bool mayMeanBuiltin() const override { return false; } // `fp8` is near to `f8`, which no entry may be
@@ -103,7 +104,7 @@ void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
     else if (entry->name.name == stepWord)
       checkStep(entry->value);
     else
-      checkEntry(entry->value);
+      checkEntry(entry->value, entry->name.name);
   }
   if (ends)
     checkSearches(program, file, job);
@@ -114,7 +115,7 @@ void EntryChecker::checkWith(const ast::WithExpr &with, StringRef entry) {
   if (entry != strategyWord)
     diags.report(with.loc(), diag::WithOutsideStrategy).range(with.range) << entry;
   ScopeGuard scope(*this);
-  const ast::StrategyDecl *strategy = checkEntry(with.base);
+  const ast::StrategyDecl *strategy = checkEntry(with.base, entry);
   if (strategy)
     for (const ast::Param &param : strategy->params)
       if (!find(param.name.name))
@@ -139,7 +140,7 @@ void EntryChecker::checkWith(const ast::WithExpr &with, StringRef entry) {
 }
 
 /// An argument of a model or strategy may refer to the other parameters. The strategy that is called; null: none is.
-const ast::StrategyDecl *EntryChecker::checkEntry(const ast::Expr *expr) {
+const ast::StrategyDecl *EntryChecker::checkEntry(const ast::Expr *expr, StringRef entry) {
   auto *call = dyn_cast<ast::CallExpr>(expr);
   auto *callee = call && !call->hasIndices ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
   const ast::Decl *decl = callee ? program.lookup(file, callee->name) : nullptr;
@@ -155,13 +156,26 @@ const ast::StrategyDecl *EntryChecker::checkEntry(const ast::Expr *expr) {
   if (strategy)
     defineAll(strategy->params);
   if (!callee) {
-    checkExpr(expr);
+    if (auto *name = dyn_cast<ast::NameExpr>(expr))
+      checkNameOf(entry, *name);
+    else
+      checkExpr(expr);
     return nullptr;
   }
-  checkName(callee->name, callee->range);
+  checkNameOf(entry, *callee);
   for (const ast::Argument &argument : call->args)
     checkExpr(argument.value);
   return strategy;
+}
+
+/// A name that means a declaration of a kind, `strategy`: if it means nothing, the nearest one of this kind is
+/// suggested.
+void EntryChecker::checkNameOf(StringRef kind, const ast::NameExpr &name) {
+  if (use(name.name) || lookupDecl(name.name, name.range) || findBuiltin(name.name) || program.isLegalWord(name.name))
+    return;
+  DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownName).range(name.range) << name.name;
+  if (!program.suggestImport(error, name.name))
+    program.suggestOfKind(error, name.name, name.range, kind, file);
 }
 
 /// `train(...)` is no name of a declaration.
@@ -182,7 +196,10 @@ void EntryChecker::checkStep(const ast::Expr *expr) {
       for (const ast::Argument &other : call->args)
         if (other.name && other.name.name == sequenceDim)
           define(SymbolKind::Scalar, other.name);
-    checkExpr(argument.value);
+    if (auto *name = dyn_cast<ast::NameExpr>(argument.value); name && argument.name.name == optimizerWord)
+      checkNameOf(optimizerWord, *name);
+    else
+      checkExpr(argument.value);
   }
 }
 
@@ -207,7 +224,8 @@ void EntryChecker::check(const ast::PrecisionDecl &precision) {
   }
   for (StringRef word : precisionTypes)
     if (llvm::none_of(precision.entries, [&](const ast::EntryStmt *entry) { return entry->name.name == word; }))
-      diags.report(precision.name.loc(), diag::EntryMissing).range(precision.name.range) << precision.name.name << word;
+      diags.report(precision.name.loc(), diag::EntryMissing).range(precision.name.range)
+          << precision.name.name << word << "bf16";
 }
 
 void EntryChecker::check(const ast::OptimizerDecl &optimizer) {
@@ -232,7 +250,7 @@ void EntryChecker::check(const ast::OptimizerDecl &optimizer) {
   checkEntryNames(entries, "optimizer", candidates({flopsWord}));
   if (entries.empty())
     diags.report(optimizer.name.loc(), diag::EntryMissing).range(optimizer.name.range)
-        << optimizer.name.name << flopsWord;
+        << optimizer.name.name << flopsWord << "10 * volume";
 }
 
 void stage::sema::checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config,

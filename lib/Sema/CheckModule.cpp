@@ -35,6 +35,12 @@ private:
   void checkDim(const ast::DimStmt &dim);
   void checkRepeat(const ast::RepeatStmt &repeat);
   void checkExpr(const ast::Expr *expr) override;
+  void explainUnknown(DiagnosticBuilder &message, StringRef name) override {
+    if (assigned == name)
+      message.note(SMLoc(), diag::AssignsNothing) << name;
+    else
+      message.note(SMLoc(), diag::DeclareFirst) << name << module.name.name;
+  }
   void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override;
   void checkCall(const ast::CallExpr &call);
   void checkOpExpr(const ast::OpExpr &op);
@@ -49,6 +55,7 @@ private:
   }
 
   const ast::ModuleDecl &module;
+  StringRef assigned; ///< The name that a statement assigns, while it is looked up.
   std::vector<DeclUse> &uses;
   /// Those around, the innermost last, each with the number of scopes outside of it.
   llvm::SmallVector<std::pair<const ast::RepeatStmt *, size_t>, 2> repeats;
@@ -188,9 +195,11 @@ void ModuleChecker::checkLet(const ast::LetStmt &let) {
   }
   for (const ast::Ident &target : let.targets) {
     Symbol *symbol = find(target.name);
-    if (!symbol)
+    if (!symbol) {
+      assigned = target.name;
       reportUnknown(target.name, target.range);
-    else if (symbol->kind != SymbolKind::Var)
+      assigned = "";
+    } else if (symbol->kind != SymbolKind::Var)
       diags.report(target.loc(), diag::AssignToLet)
           .range(target.range)
           .with(target.name)

@@ -329,7 +329,8 @@ void ScheduleChecker::check(const ast::ScheduleDecl &schedule) {
   checkParams(schedule.params, /*mustBeUsed=*/false);
   if (schedule.params.size() < numScheduleParams)
     diags.report(schedule.name.loc(), diag::ScheduleParameters).range(schedule.name.range) << schedule.name.name;
-  checkBody(schedule.body);
+  else
+    checkBody(schedule.body);
 }
 
 void ScheduleChecker::checkBody(ArrayRef<ast::Stmt *> body) {

@@ -14,6 +14,13 @@ constexpr llvm::StringRef jobEntries[] = {modelWord, stepWord, precisionWord, st
 
 constexpr llvm::StringRef trainWord = "train", inferWord = "infer";
 constexpr llvm::StringRef stepKinds[] = {trainWord, inferWord};
+/// A value that an entry may have, for messages that ask for one.
+inline llvm::StringRef getExample(llvm::StringRef entry) {
+  return entry == modelWord       ? "MyModel(my_config)"
+         : entry == stepWord      ? "train(B = 8, S = 1024, microbatch = 1, optimizer = adamw)"
+         : entry == precisionWord ? "bf16_mixed"
+                                  : "...";
+}
 /// Arguments of a step that are no dims of the model.
 constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimizer", clipWord = "clip";
 /// Those of inference: positions that a unit of prefill takes, those that a decode step adds, and whose logits are

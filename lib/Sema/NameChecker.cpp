@@ -3,6 +3,7 @@
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -39,8 +40,10 @@ Symbol *NameChecker::use(StringRef name) {
 }
 
 void NameChecker::closeScope() {
+  // Where something is wrong, what is unused may follow from that.
+  bool hasErrors = diags.getNumErrors() != scopes.back().errorsBefore;
   for (auto &[name, symbol] : scopes.back().symbols)
-    if (symbol.unusedId && !symbol.used) {
+    if (symbol.unusedId && !symbol.used && !(hasErrors && symbol.unusedId == diag::UnusedValue)) {
       DiagnosticBuilder message = diags.report(symbol.ident.loc(), *symbol.unusedId).range(symbol.ident.range) << name;
       explainUnused(message, symbol);
     }
@@ -55,6 +58,29 @@ const ast::Decl *NameChecker::lookupDecl(StringRef name, SMRange range) {
       error.note(decl->name.loc(), diag::PreviousHere) << name;
   }
   return found.empty() ? nullptr : found.front();
+}
+
+/// What is written here in place of a function of other languages; empty: no such function.
+static StringRef findInstead(StringRef name) {
+  return llvm::StringSwitch<StringRef>(name)
+      .Cases("concat", "cat", "concatenate", "stack",
+             "tensors are put together by a formula, as in 'let y[b, s] = concat[s](x[b, s], z[b, s]);'")
+      .Cases("reshape", "view", "flatten", "rearrange",
+             "dims are joined or taken apart by a formula, as in 'let y[(b s), d] = x[b, s, d];'")
+      .Cases("transpose", "permute", "swapaxes", "dims are swapped by a formula, as in 'let y[d, b] = x[b, d];'")
+      .Cases("matmul", "einsum", "dot", "bmm",
+             "a product is a formula, as in 'let y[b, n] = sum[m](x[b, m] * w[m, n]);', or 'linear(x, w)' (std.nn)")
+      .Cases("print", "assert",
+             "a program computes no values to look at: '--emit=graph' lists tensors with their "
+             "shapes, and 'require D % 8 == 0;' demands something of sizes")
+      .Case("range", "a range of numbers is '0..n'")
+      .Case("len", "the size of a dim is its name")
+      .Case("None",
+            "a parameter without a value of its own has no '= ...'; for a value that means nothing write 'none'")
+      .Cases("torch", "np", "numpy", "nn", "F",
+             "the operators of the library are names, as in 'rms_norm(x, g)'; "
+             "'stagec doc' lists them")
+      .Default("");
 }
 
 void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<diag::Text> id) {
@@ -72,7 +98,13 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
   DiagnosticBuilder error = diags.report(range.Start, id).range(range) << name;
   if (id == diag::UnknownName && program.suggestImport(error, name))
     return;
+  if (StringRef instead = id == diag::UnknownName ? findInstead(name) : ""; !instead.empty()) {
+    error.note(SMLoc(), diag::NameInstead) << instead;
+    return;
+  }
   suggestNearest(error, name, range, candidates);
+  if (id == diag::UnknownName && !findNearest(name, candidates))
+    explainUnknown(error, name);
 }
 
 void NameChecker::checkName(StringRef name, SMRange range) {

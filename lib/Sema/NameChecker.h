@@ -46,12 +46,14 @@ protected:
     llvm::MapVector<StringRef, Symbol> symbols;
     llvm::MapVector<const ast::Decl *, SMRange> unnamedInstances;
     bool isPathLevel = false;
+    unsigned errorsBefore = 0; ///< When it was opened.
   };
   struct ScopeGuard {
     NameChecker &checker;
     ScopeGuard(NameChecker &checker, bool isPathLevel = false) : checker(checker) {
       checker.scopes.emplace_back();
       checker.scopes.back().isPathLevel = isPathLevel;
+      checker.scopes.back().errorsBefore = checker.diags.getNumErrors();
     }
     ~ScopeGuard() { checker.closeScope(); }
   };
@@ -111,6 +113,8 @@ protected:
 
   /// Adds to the message that a symbol is not used.
   virtual void explainUnused(DiagnosticBuilder &, const Symbol &) {}
+  /// Adds to the message that a name means nothing, where no other name is near.
+  virtual void explainUnknown(DiagnosticBuilder &, StringRef) {}
   /// Whether an unknown name may be meant to be a builtin, when the nearest name is looked for.
   virtual bool mayMeanBuiltin() const { return true; }
 

@@ -176,6 +176,8 @@ void PartAxes::reportUnknown(const ast::Ident &name, const Environment &env, con
   DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis).range(name.range)
                             << name.name << (names.empty() ? "none" : names);
   suggestNearest(error, name.name, name.range, candidates);
+  if (!findNearest(name.name, candidates))
+    error.note(SMLoc(), diag::NewAxis) << name.name;
 }
 
 bool PartAxes::check(const ast::AxisListSyntax &axes, const Environment &env, const BoundCall &in) {

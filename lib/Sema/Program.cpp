@@ -7,6 +7,7 @@
 #include "stage/Support/Files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -217,7 +218,8 @@ void Program::declareImport(const ast::Import &import, const ast::File &imported
         candidates.push_back({entry.getKey(), entry.getValue()->name.loc()});
       DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownImport).range(name.range)
                                 << import.path << name.name;
-      suggestNearest(error, name.name, name.range, candidates);
+      if (!suggestImport(error, name.name))
+        suggestNearest(error, name.name, name.range, candidates);
       continue;
     }
     if (const ast::Decl *own = scope.own.lookup(name.name))
@@ -279,7 +281,7 @@ void Program::indexLibrary() const {
       for (StringRef word : declWords)
         if (line.consume_front(word)) {
           StringRef name = line.ltrim().take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-          library.try_emplace(name, "std." + stem);
+          library.try_emplace(name, LibraryPlace{"std." + stem, word.rtrim()});
           break;
         }
   }
@@ -291,7 +293,7 @@ bool Program::suggestImport(DiagnosticBuilder &error, StringRef name) const {
   auto found = library.find(name);
   if (found == library.end())
     return false;
-  error.note(SMLoc(), diag::DeclaredInLibrary) << name << found->second;
+  error.note(SMLoc(), diag::DeclaredInLibrary) << name << found->second.file;
   return true;
 }
 
@@ -326,36 +328,159 @@ std::vector<Candidate> Program::getVisibleNames(const ast::File &from) const {
   return result;
 }
 
+/// Of as many names a reader sees what is meant, and an abbreviation is one of few.
+static constexpr size_t mostListed = 40;
+
+static llvm::SmallVector<StringRef, 4> splitWords(StringRef name) {
+  llvm::SmallVector<StringRef, 4> words, parts;
+  name.split(words, '_', -1, /*KeepEmpty=*/false);
+  for (StringRef word : words)
+    word.split(parts, '-', -1, /*KeepEmpty=*/false);
+  return parts;
+}
+
+/// `--tensor-parallel-size` is `--tensor-model-parallel-size`: all of its words are there, in this order.
+static const Candidate *findWithMoreWords(StringRef name, ArrayRef<Candidate> candidates) {
+  llvm::SmallVector<StringRef, 4> words = splitWords(name);
+  const Candidate *found = nullptr;
+  for (const Candidate &candidate : candidates) {
+    llvm::SmallVector<StringRef, 4> theirs = splitWords(candidate.name);
+    size_t same = 0;
+    for (StringRef word : theirs)
+      same += same < words.size() && word == words[same];
+    if (words.size() > 1 && same == words.size() && theirs.front() == words.front() && candidate.name != name &&
+        (!found || candidate.name.size() < found->name.size()))
+      found = &candidate;
+  }
+  return found;
+}
+
+/// Whether `letters` stand in `word` in this order, the first ones alike: `fwd` in `forward`, `tp` in `tmps`.
+static bool isAbbreviation(StringRef letters, StringRef word) {
+  if (letters.empty() || word.empty() || llvm::toLower(letters[0]) != llvm::toLower(word[0]))
+    return false;
+  for (char letter : word)
+    if (!letters.empty() && llvm::toLower(letters[0]) == llvm::toLower(letter))
+      letters = letters.drop_front();
+  return letters.empty();
+}
+
+/// `tensor_parallel_size` is `tp`, `fwd` is `forward`, `micro_batch_size` is `microbatch`. Of several the shortest.
+static const Candidate *findAbbreviated(StringRef name, ArrayRef<Candidate> candidates) {
+  std::string initials, joined;
+  llvm::SmallVector<StringRef, 4> words = splitWords(name);
+  for (StringRef word : words) {
+    initials += word.front();
+    joined += word;
+  }
+  const Candidate *found = nullptr;
+  for (const Candidate &candidate : candidates) {
+    bool fits = candidate.name.size() > 1 &&
+                ((initials.size() > 1 && isAbbreviation(candidate.name, initials)) ||
+                 (name.size() > 2 && isAbbreviation(name, candidate.name)) ||
+                 (words.size() > 1 && candidate.name.size() > 3 && StringRef(joined).startswith(candidate.name)));
+    if (fits && (!found || candidate.name.size() < found->name.size()))
+      found = &candidate;
+  }
+  return found;
+}
+
 const Candidate *stage::sema::findNearest(StringRef name, ArrayRef<Candidate> candidates) {
-  // A third of the letters may differ; of a name as short as `tp` only the case. One letter says too little.
+  // A third of the letters may differ; of a name as short as `tp` only the case, or a letter too many. One letter says
+  // too little.
   unsigned best = name.size() < 2 ? 0 : name.size() < 3 ? 1 : name.size() / 3 + 1;
-  const Candidate *nearest = nullptr;
+  const Candidate *nearest = findWithMoreWords(name, candidates);
+  if (nearest)
+    return nearest;
+  auto beginsAlike = [&](const Candidate &candidate) { return candidate.name.startswith(name.take_front()); };
   for (const Candidate &candidate : candidates) {
     if (candidate.name == name)
       continue;
     unsigned distance = name.equals_insensitive(candidate.name)
                             ? 0
                             : name.edit_distance(candidate.name, /*AllowReplacements=*/true, best);
-    // Ties go to the name that sorts first, whatever the order of the candidates.
-    if (distance < best || (nearest && distance == best && candidate.name < nearest->name)) {
+    // Ties go to a name with the same first letter, then to the name that sorts first, whatever the order of the
+    // candidates.
+    bool winsTie =
+        nearest && distance == best &&
+        (beginsAlike(candidate) != beginsAlike(*nearest) ? beginsAlike(candidate) : candidate.name < nearest->name);
+    if (distance < best || winsTie) {
       nearest = &candidate;
       best = distance;
     }
   }
-  return nearest;
+  if (!nearest && name.size() == 2)
+    for (const Candidate &candidate : candidates)
+      if (candidate.name == name.take_front())
+        return &candidate;
+  return nearest || candidates.size() > mostListed ? nearest : findAbbreviated(name, candidates);
+}
+
+/// The word that begins declarations like this one, of those that entries of a job name.
+static StringRef getWord(const ast::Decl &decl) {
+  if (auto *module = llvm::dyn_cast<ast::ModuleDecl>(&decl))
+    return module->isModel ? "model" : "module";
+  return llvm::isa<ast::StrategyDecl>(decl)    ? "strategy"
+         : llvm::isa<ast::ScheduleDecl>(decl)  ? "schedule"
+         : llvm::isa<ast::OptimizerDecl>(decl) ? "optimizer"
+         : llvm::isa<ast::PrecisionDecl>(decl) ? "precision"
+         : llvm::isa<ast::MachineDecl>(decl)   ? "machine"
+         : llvm::isa<ast::RuntimeDecl>(decl)   ? "runtime"
+                                               : "";
+}
+
+void Program::suggestOfKind(DiagnosticBuilder &error, StringRef name, SMRange at, StringRef kind,
+                            const ast::File &from) const {
+  if (!libraryIsRead)
+    indexLibrary();
+  std::vector<Candidate> candidates;
+  std::string places;
+  for (const auto &entry : library)
+    if (const LibraryPlace &place = entry.getValue(); place.kind == kind) {
+      candidates.push_back({entry.getKey(), SMLoc()});
+      if (!StringRef(places).contains(place.file))
+        places += (places.empty() ? "" : ", ") + place.file;
+    }
+  for (const Candidate &visible : getVisibleNames(from))
+    if (const ast::Decl *decl = lookup(from, visible.name))
+      if (getWord(*decl) == kind && !library.count(visible.name))
+        candidates.push_back(visible);
+  llvm::sort(candidates, [](const Candidate &a, const Candidate &b) { return a.name < b.name; });
+  // Names do not begin with a digit: `1f1b` is `one_f_one_b`.
+  std::string spelled;
+  for (char letter : name)
+    spelled += letter == '1' ? (spelled.empty() ? "one_" : "_one_") : std::string(1, letter);
+  const Candidate *nearest = findNearest(name, candidates);
+  nearest = nearest ? nearest : findNearest(spelled, candidates);
+  nearest = nearest ? nearest : findAbbreviated(name, candidates);
+  if (nearest) {
+    error.fixIt(at, nearest->name);
+    error.note(nearest->loc, diag::DidYouMean) << nearest->name;
+    if (!lookup(from, nearest->name))
+      suggestImport(error, nearest->name);
+    return;
+  }
+  if (candidates.empty() || candidates.size() > mostListed)
+    return;
+  std::vector<std::string> names;
+  for (const Candidate &candidate : candidates)
+    names.push_back(candidate.name.str());
+  error.note(SMLoc(), diag::ChooseOfLibrary) << llvm::join(names, ", ") << places;
 }
 
 void stage::sema::suggestNearest(DiagnosticBuilder &error, StringRef name, SMRange at, ArrayRef<Candidate> candidates) {
-  // The words of Python.
-  if (name == "True" || name == "False") {
-    error.fixIt(at, name.lower());
-    error.note(SMLoc(), diag::DidYouMean) << name.lower();
+  // The words of Python and YAML.
+  StringRef truth = llvm::StringSwitch<StringRef>(name)
+                        .Cases("True", "yes", "on", "true")
+                        .Cases("False", "no", "off", "false")
+                        .Default("");
+  if (!truth.empty()) {
+    error.fixIt(at, truth);
+    error.note(SMLoc(), diag::DidYouMean) << truth;
     return;
   }
   const Candidate *nearest = findNearest(name, candidates);
   if (!nearest) {
-    // Of a few names a reader sees what is meant.
-    constexpr size_t mostListed = 16;
     std::vector<std::string> names;
     for (const Candidate &candidate : candidates)
       if (std::string known = candidate.name.str(); !llvm::is_contained(names, known))

@@ -4,8 +4,12 @@
 // `ESC [ 2 J`, which a terminal obeys. Some of its messages go to the stream that it is told, others always to standard
 // error.
 //
+// And they say what is wrong, not what to write: `Unknown command line argument '--tp=4'`, of an option with values
+// none of them.
+//
 // Algorithm: while options are read, standard error is a file in memory. What is in it then is printed line by line,
-// escaped. `--help` ends the process while options are read: what has been written is printed at exit.
+// escaped; the messages about unknown options, values and files are said anew, with what to write. `--help` ends the
+// process while options are read: what has been written is printed at exit.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Support/CommandLine.h"
@@ -33,6 +37,67 @@ static void captureErrors() {
   close(file);
 }
 
+/// The subcommand that the first argument names, or the tool itself.
+static cl::SubCommand &getSubcommand(llvm::StringRef argument) {
+  for (cl::SubCommand *command : cl::getRegisteredSubcommands())
+    if (!command->getName().empty() && command->getName() == argument)
+      return *command;
+  return *cl::TopLevelSubCommand;
+}
+
+/// The option whose name is nearest; empty: none is near.
+static std::string findNearestOption(llvm::StringRef name, cl::SubCommand &command) {
+  std::string nearest;
+  unsigned least = unsigned(name.size()) / 3 + 1;
+  for (const auto &entry : cl::getRegisteredOptions(command))
+    if (unsigned distance = name.edit_distance(entry.getKey(), true, least);
+        entry.getKey().size() > 1 && (distance < least || (distance == least && entry.getKey() < nearest))) {
+      least = distance;
+      nearest = entry.getKey().str();
+    }
+  return nearest;
+}
+
+/// What kept messages are said with: what the tool knows of its options.
+static const OptionHelp *help;
+static std::string firstArgument;
+
+/// `there is no option '--tp'; ...`
+static std::string explainUnknown(llvm::StringRef argument) {
+  auto [name, value] = argument.ltrim('-').split('=');
+  std::string text = ("there is no option '" + argument.split('=').first + "'").str();
+  std::string nearest = findNearestOption(name, getSubcommand(firstArgument));
+  if (!nearest.empty())
+    text += "; did you mean '--" + nearest + "'?";
+  if (!value.empty() && !help->define.empty())
+    text += ("; values of a job are given as '" + help->define + " " + name + "=" + value + "'").str();
+  return text +
+         ("; '" + help->tool + (&getSubcommand(firstArgument) == &*cl::TopLevelSubCommand ? "" : " " + firstArgument) +
+          " --help' lists the options")
+             .str();
+}
+
+/// A message of llvm::cl as one that says what to write; empty: it is said by another line.
+static std::string explain(llvm::StringRef line) {
+  auto [before, quoted] = line.split(": Unknown command line argument '");
+  if (!quoted.empty())
+    return "error: " + explainUnknown(quoted.split("'.").first);
+  if (line.contains(": Did you mean '") || line.contains("option: may not occur within a group!"))
+    return "";
+  if (line.endswith("Too many positional arguments specified!"))
+    return ("error: '" + help->tool + "' reads one file; options begin with '--', as in '" + help->example + "'").str();
+  if (line.startswith("Can specify at most") && line.contains("positional arguments: See:"))
+    return "";
+  auto [option, found] = line.split(" option: Cannot find option named '");
+  if (!found.empty()) {
+    llvm::StringRef name = option.rsplit(' ').second;
+    std::string values = help->listValues ? help->listValues(name.ltrim('-')) : "";
+    std::string text = ("error: '" + name + "=" + found.rsplit('\'').first + "' is no value of '" + name + "'").str();
+    return values.empty() ? text : text + "; write one of " + values;
+  }
+  return line.str();
+}
+
 static void releaseErrors() {
   if (keptErrors < 0)
     return;
@@ -48,12 +113,16 @@ static void releaseErrors() {
   llvm::StringRef rest = text;
   while (!rest.empty()) {
     auto [line, behind] = rest.split('\n');
-    llvm::errs() << escapeControls(line) << '\n';
+    if (std::string said = explain(line); !said.empty())
+      llvm::errs() << escapeControls(said) << '\n';
     rest = behind;
   }
 }
 
-bool stage::parseOptions(int argc, char **argv, llvm::StringRef tool, llvm::StringRef overview) {
+bool stage::parseOptions(int argc, char **argv, const OptionHelp &known, llvm::StringRef overview) {
+  llvm::StringRef tool = known.tool;
+  help = &known;
+  firstArgument = argc > 1 ? argv[1] : "";
   cl::SetVersionPrinter([=](llvm::raw_ostream &os) { os << tool << " " << getVersion() << "\n"; });
   std::atexit(releaseErrors);
   captureErrors();

@@ -104,6 +104,22 @@ std::optional<llvm::json::Value> stage::parseJson(StringRef text, std::string &e
   return std::nullopt;
 }
 
+void stage::writeGiven(llvm::json::OStream &json, StringRef name, StringRef text) {
+  std::string digits = text.str();
+  llvm::erase_value(digits, '_');
+  StringRef number = digits;
+  unsigned shift = number.consume_back("Ki") ? 10 : number.consume_back("Mi") ? 20 : number.consume_back("Gi") ? 30 : 0;
+  int64_t whole = 0;
+  double real = 0;
+  constexpr int64_t most = int64_t(1) << 32;
+  if (!number.getAsInteger(10, whole) && (!shift || (whole < most && whole > -most)))
+    json.attribute(name, whole * (int64_t(1) << shift));
+  else if (!shift && number.find_first_not_of("0123456789.-+eE") == StringRef::npos && !number.getAsDouble(real))
+    json.attribute(name, real);
+  else
+    json.attribute(name, text);
+}
+
 void stage::writeNumber(llvm::json::OStream &json, StringRef name, __int128 value) {
   json.attributeBegin(name);
   json.rawValue(toDecimal(value));

@@ -256,6 +256,8 @@ std::string stage::suggestQuantity(StringRef text, std::optional<Dimension> want
   else if (rest.empty() && wanted && !number.empty()) { // `989T`
     if (*wanted == Dimension::ofTime())
       known = prefix.empty() ? of + "s, " + of + "ms or " + of + "us" : "";
+    else if (std::string example = wanted->getExample(); prefix.empty() && number.size() <= 5) // `80` bytes: 80GiB
+      known = of + StringRef(example).drop_front(takeNumber(example).size()).str();
     else
       for (const char *base : {"B", "FLOP", "W", "USD", "B/s", "FLOP/s", "USD/h"})
         if (parseQuantity(of + base, *wanted))

@@ -68,6 +68,7 @@ private:
       row.part = unsigned(&part - walk->getParts().data());
       row.stage = stage;
       row.price = price;
+      row.op = task.op;
       if (task.op)
         row.phase = getName(task.op->getBlock()->getPhase()).str();
       rows.push_back(std::move(row));

@@ -232,7 +232,8 @@ int main(int argc, char **argv) {
   prepareProcess(Unreadable);
   // A reader of a pipe that goes away ends this as it ends other tools, by SIGPIPE.
   InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
-  if (!parseOptions(argc, argv, "stage-trace", "Looks at Chakra execution traces.\n"))
+  static const OptionHelp help{"stage-trace", "stage-trace verify traces"};
+  if (!parseOptions(argc, argv, help, "Looks at Chakra execution traces.\n"))
     return Unreadable;
   SourceMgr sources;
   DiagnosticEngine diags(sources, errs());

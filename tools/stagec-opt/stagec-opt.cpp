@@ -176,7 +176,8 @@ int main(int argc, char **argv) {
   prepareProcess(Unusable);
   InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
   cl::HideUnrelatedOptions(category);
-  if (!parseOptions(argc, argv, "stagec-opt", "Runs passes on the text of a graph.\n"))
+  static const OptionHelp help{"stagec-opt", "stagec-opt graph.sir --emit=graph"};
+  if (!parseOptions(argc, argv, help, "Runs passes on the text of a graph.\n"))
     return Unusable;
   SourceMgr sources;
   DiagnosticEngine diags(sources, errs());

@@ -84,6 +84,9 @@ public:
   std::vector<Candidate> getVisibleNames(const ast::File &from) const;
   /// If a file of the standard library declares `name`, adds a note to `error` that says so. Whether one does.
   bool suggestImport(DiagnosticBuilder &error, StringRef name) const;
+  /// Adds to `error` the nearest name of a declaration of this kind (`strategy`) that the library has or `from` sees;
+  /// if none is near, all of them, where they are few.
+  void suggestOfKind(DiagnosticBuilder &error, StringRef name, SMRange at, StringRef kind, const ast::File &from) const;
 
   /// Values of `-D` that were read before without a fault, by name and text (`tp=4`): plan after plan has the same.
   llvm::StringMap<const ast::Expr *> &getDefines() { return defines; }
@@ -114,7 +117,11 @@ private:
   std::vector<const ast::File *> preludes; ///< What every file sees: the prelude, and `libraries`.
   std::vector<const ast::File *> files;
   /// By name the file of the standard library that declares it (`std.nn`); read when it is first asked for.
-  mutable llvm::StringMap<std::string> library;
+  struct LibraryPlace {
+    std::string file;
+    StringRef kind; ///< `strategy`
+  };
+  mutable llvm::StringMap<LibraryPlace> library;
   mutable bool libraryIsRead = false;
   llvm::StringMap<const ast::File *> byPath; ///< By real path; null where a file could not be read.
   struct Loading {

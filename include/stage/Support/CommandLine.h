@@ -6,9 +6,19 @@
 
 namespace stage {
 
+/// What messages about options say of a tool.
+struct OptionHelp {
+  llvm::StringRef tool;
+  llvm::StringRef example = tool; ///< A command with a file and an option.
+  llvm::StringRef define = "";    ///< The option that gives a value to a name, `-D`; empty: there is none.
+  /// `a, b or c`: the values of an option that has a list of them; empty: it has none.
+  std::string (*listValues)(llvm::StringRef option) = nullptr;
+};
+
 /// Reads the options of a tool, which are global (llvm::cl). `--version` prints the tool's name and the project's
 /// version. False after a message, in which control characters of arguments are escaped.
-bool parseOptions(int argc, char **argv, llvm::StringRef tool, llvm::StringRef overview);
+/// `known` must live as long as the process, because `--help` ends it.
+bool parseOptions(int argc, char **argv, const OptionHelp &known, llvm::StringRef overview);
 
 /// Whether an option was given, with another value than it has anyway. An option that repeats its default changes
 /// nothing, and is refused nowhere: scripts may say all that they rely on.

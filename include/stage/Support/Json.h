@@ -27,6 +27,8 @@ std::string nameOtherFormat(llvm::StringRef text);
 
 /// An attribute with all digits of a number.
 void writeNumber(llvm::json::OStream &json, llvm::StringRef name, __int128 value);
+/// A value as a user gave it, `-D S=4Ki`: whole and decimal numbers as numbers, 4096, all else as a text.
+void writeGiven(llvm::json::OStream &json, llvm::StringRef name, llvm::StringRef text);
 
 } // namespace stage
 

@@ -29,6 +29,7 @@ struct PriceRow {
   std::string shape; ///< For people.
   std::string type;
   std::string phase; ///< Empty: of no op.
+  const Op *op = nullptr;
   Ticks price = 0;
   int64_t count = 0;    ///< Of the lowest rank of the stage, in a step.
   bool isInside = true; ///< The tables of the machine.

@@ -63,7 +63,13 @@ static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLa
     return {};
   }
   if (iterations % parts) {
-    diags.report(pipeline.loc, diag::PipelineUneven) << iterations << describeRepeats(pipeline) << parts;
+    // The first virtual stages get one more, as the last one has the head of the model as well.
+    std::string split;
+    constexpr unsigned mostListed = 32;
+    for (int64_t i = 0; i < int64_t(parts) && parts <= mostListed; ++i)
+      split += (i ? ", " : "") + std::to_string(iterations / parts + (i < int64_t(iterations % parts)));
+    diags.report(pipeline.loc, diag::PipelineUneven)
+        << iterations << describeRepeats(pipeline) << parts << "[" + (split.empty() ? "..." : split) + "]";
     return {};
   }
   return splitEvenly(iterations, parts);

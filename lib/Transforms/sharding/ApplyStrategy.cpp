@@ -144,6 +144,16 @@ private:
     return text;
   }
 
+  /// Sizes above 1 that an axis may have: divisors of one of these numbers, the smallest ones.
+  static std::string listDivisors(llvm::ArrayRef<int64_t> numbers) {
+    std::string text;
+    unsigned count = 0;
+    for (int64_t divisor = 2; divisor <= 4096 && count < 6; ++divisor)
+      if (llvm::any_of(numbers, [&](int64_t number) { return number % divisor == 0; }) && ++count)
+        text += (text.empty() ? "" : ", ") + std::to_string(divisor);
+    return text.empty() ? "1" : text;
+  }
+
   /// How the axes of a rule fall on the positions that its names have (absent: no such dim).
   llvm::SmallVector<AxisList, 2> distribute(const Rule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
                                             bool &fits) {
@@ -166,8 +176,8 @@ private:
       if (place == left.size()) {
         fits = false;
         if (reported.insert({&rule, axis.id}).second)
-          diags.report(rule.loc, diag::SharedAxisDoesNotFit)
-              << graph.mesh[axis].name << graph.mesh[axis].size << describeDims(rule, extents, left);
+          diags.report(rule.loc, diag::SharedAxisDoesNotFit) << graph.mesh[axis].name << graph.mesh[axis].size
+                                                             << describeDims(rule, extents, left) << listDivisors(left);
         continue;
       }
       left[place] /= graph.mesh[axis].size;
@@ -286,6 +296,8 @@ private:
           bool wins = by.rule->origin.winsOver(setting->rule->origin);
           const Rule &winner = wins ? *by.rule : *setting->rule, &other = wins ? *setting->rule : *by.rule;
           if (!winner.origin.winsOver(other.origin)) {
+            if (!conflicting.insert({by.rule->loc.getPointer(), setting->rule->loc.getPointer()}).second)
+              return false; // one tensor tells what is wrong with the two
             DiagnosticBuilder error = diags.report(by.rule->loc, diag::ConflictingRules)
                                       << what << name << owner << describe(*list) << describe(axes);
             error.note(setting->rule->loc, diag::ConflictingRuleHere);
@@ -579,8 +591,9 @@ private:
   llvm::DenseMap<Value *, llvm::SmallVector<Setting, 1>> replications;
   /// Axes that a rule for the dim alone deals out mirrored.
   llvm::DenseMap<const Dim *, AxisSet> mirrored;
-  llvm::DenseMap<unsigned, bool> statements;                      ///< did one of its rules match?
-  llvm::DenseSet<std::pair<const Rule *, const Rule *>> replaced; ///< Pairs of a rule and one over which it wins.
+  llvm::DenseMap<unsigned, bool> statements;                         ///< did one of its rules match?
+  llvm::DenseSet<std::pair<const char *, const char *>> conflicting; ///< Places of rules that were reported together.
+  llvm::DenseSet<std::pair<const Rule *, const Rule *>> replaced;    ///< Pairs of a rule and one over which it wins.
   llvm::DenseSet<std::pair<const Rule *, unsigned>> reported;
   llvm::DenseMap<const Rule *, llvm::StringSet<>> dimsFound; ///< By a rule with a pattern, in what it matches.
   AxisSet usedAxes = 0;

@@ -372,14 +372,23 @@ private:
     }
   }
 
-  /// Its name, or the op that makes it: `the result of 'rms_norm'`.
-  static std::string describeMoved(const Value &value) {
+  /// Its name, or how it is computed: `layers.rms_norm(layers.x)`; of gradients whose they are.
+  static std::string describeMoved(const Value &value, unsigned depth = 3) {
     if (!value.path.empty())
       return value.path;
-    if (!value.getOp())
-      return "a value";
-    const Op &op = *value.getOp();
-    return "the result of '" + (op.def ? op.def->name : getName(op.kind).str()) + "'";
+    if (value.primal)
+      return "the gradient of " + describeMoved(*value.primal, depth);
+    const Op *op = value.getOp();
+    std::string name = describe(value);
+    if (!op || !op->getNumOperands() || !depth)
+      return name;
+    // Of an update or a gradient the first operand says little without the others.
+    return name + "(" + describeMoved(*op->getOperand(0), depth - 1) + ")";
+  }
+
+  /// `layers.mlp.gate_up`; of what is there without being computed what it is.
+  static std::string describeOp(const Op *op) {
+    return !op ? "the layer before" : joinPath(op->scope, op->def ? llvm::StringRef(op->def->name) : getName(op->kind));
   }
 
   void remark(const Value &from, const Value &to, const Op &user) {
@@ -390,8 +399,9 @@ private:
       const Op &op = *value->getOp();
       const Value &operand = *op.getOperand(0);
       diags.report(user.loc, diag::ReshardInserted)
-          << getName(op.kind) << describeMoved(from) << int64_t(localBytes(operand))
-          << (user.def ? llvm::StringRef(user.def->name) : getName(user.kind));
+          << getName(op.kind) << llvm::join(listAxisNames(graph.mesh, op.axes), ", ") << describeMoved(from)
+          << getName(user.getBlock()->getPhase()) << int64_t(localBytes(operand)) << describeOp(from.getOp())
+          << describeOp(&user);
     }
   }
 

@@ -5,6 +5,7 @@
 #include "stage/IR/graph/Walk.h"
 #include "stage/IR/text/Text.h"
 #include <map>
+#include <set>
 
 using namespace stage;
 
@@ -239,7 +240,74 @@ void RuleTargets::reportUnmatched(const Rule &rule, DiagnosticEngine &diags, llv
             rule);
 }
 
+/// The text with each name that no path has replaced by the nearest name that one has: `layer[*].{x,h}` becomes
+/// `layers[*].{x,h}`.
+static std::string replaceNames(llvm::StringRef text, const std::set<std::string> &known) {
+  std::string result;
+  while (!text.empty()) {
+    llvm::StringRef name = text.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    if (name.empty()) {
+      result += text.front();
+      text = text.drop_front();
+      continue;
+    }
+    text = text.drop_front(name.size());
+    std::string nearest = name.str();
+    unsigned least = known.count(nearest) ? 0 : name.size() / 3 + 2;
+    for (const std::string &other : known)
+      if (unsigned distance = least ? name.edit_distance(other, true, least) : 0; distance < least) {
+        nearest = other;
+        least = distance;
+      }
+    result += nearest;
+  }
+  return result;
+}
+
+std::string RuleTargets::suggestPattern(const PathPattern &pattern) const {
+  std::set<std::string> known;
+  std::vector<std::string> paths, opPaths;
+  auto add = [&](std::string path, std::vector<std::string> &to) {
+    for (llvm::StringRef name : splitPath(path))
+      known.insert(name.str());
+    to.push_back(std::move(path));
+  };
+  for (const Target &target : values)
+    if (!target.value->path.empty())
+      add(target.value->path, paths);
+  forEachForwardOp([&](Op &op) {
+    if (op.kind == OpKind::Compute)
+      add(getPath(op), opPaths);
+  });
+  auto matches = [&](const PathPattern &other) {
+    return llvm::any_of(other.matchesOps() ? opPaths : paths, [&](llvm::StringRef path) {
+      if (other.matchesOps()) {
+        auto [scope, name] = path.rsplit('.');
+        return name.empty() ? other.matchesOp("", scope) : other.matchesOp(scope, name);
+      }
+      for (llvm::StringRef part = path; !part.empty(); part = part.rsplit('.').first) {
+        if (other.matchesPath(part))
+          return true;
+        if (!part.contains('.'))
+          break;
+      }
+      return false;
+    });
+  };
+  // Of a pattern that matches by another name in its braces only one name is meant.
+  if (std::optional<PathPattern> whole = PathPattern::parse(pattern.getText()); whole && matches(*whole))
+    return "";
+  std::string replaced = replaceNames(pattern.getText(), known);
+  for (const std::string &text : {"**." + pattern.getText(), replaced, "**." + replaced})
+    if (std::optional<PathPattern> other = PathPattern::parse(text);
+        other && text != pattern.getText() && matches(*other))
+      return text;
+  return "";
+}
+
 std::string RuleTargets::suggestPath(const PathPattern &pattern) const {
+  if (std::string text = suggestPattern(pattern); !text.empty())
+    return "; did you mean '" + text + "'?";
   std::string best;
   unsigned bestDistance = ~0u;
   auto consider = [&](const std::string &name, bool isOp) {
@@ -272,15 +340,22 @@ std::string RuleTargets::suggestDim(llvm::StringRef text) const {
                ", whose product it is: write '(" + outer + ", " + inner + ")' in its place";
       }
   }
-  std::string best;
+  std::string best, all;
   unsigned bestDistance = text.size() / 2 + 1;
-  for (auto &dim : graph.dims)
-    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance);
-        distance < bestDistance && places.count(dim.get())) {
+  std::set<std::string> names;
+  for (auto &dim : graph.dims) {
+    if (!places.count(dim.get()) || dim->name.empty())
+      continue;
+    unsigned distance = text.equals_insensitive(dim->name) ? 0 : text.edit_distance(dim->name, true, bestDistance);
+    if (distance < bestDistance) {
       bestDistance = distance;
       best = dim->name;
     }
-  return best.empty() ? "" : "; did you mean '" + best + "'?";
+    if (names.insert(dim->name).second)
+      all += (all.empty() ? "" : ", ") + dim->name;
+  }
+  constexpr size_t mostListed = 24;
+  return !best.empty() ? "; did you mean '" + best + "'?" : names.size() > mostListed ? "" : "; its dims are " + all;
 }
 
 std::vector<std::pair<SMLoc, std::string>> stage::listUnusedStatements(const Graph &graph, RuleKind kind,

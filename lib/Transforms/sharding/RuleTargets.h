@@ -66,6 +66,8 @@ public:
   void reportUnmatched(const Rule &rule, DiagnosticEngine &diags, llvm::StringRef dimNames = "") const;
   /// `; did you mean 'layers.x'?`, or nothing if no path is near.
   std::string suggestPath(const PathPattern &pattern) const;
+  /// The nearest pattern that matches something, `layers[*].x` for `layer[*].x` and `**.attn` for `attn`; or nothing.
+  std::string suggestPattern(const PathPattern &pattern) const;
   /// The same for the names of dims; for a size that is the product of two dims, these.
   std::string suggestDim(llvm::StringRef name) const;
 

@@ -41,7 +41,8 @@ for row, plan, (names, *combination) in zip(rows, plans, combinations):
     alone = run(*(f"--job={name}" for name in names), *(option for name, value in combination for option in ("-D", f"{name}={value}")),
                 "--report=json")
     for name, value in combination:
-        assert name not in row or row[name] == plan["values"][name] == value
+        given = plan["values"].get(name)  # a number of the JSON, where it is one
+        assert name not in row or (row[name] == value and (given == value or float(given) == float(value))), (name, given)
     if alone.returncode != 0:
         refused += 1
         assert row["refused_because"] and row["refused_because"] in alone.stderr

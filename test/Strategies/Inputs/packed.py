@@ -17,7 +17,7 @@ for entry in jobs:
     for kind in ("contraction", "attention"):
         assert apart["flops"][kind] == packed["flops"][kind], (job, kind)
     dims, tp = packed["dims"], packed["mesh"]["tp"]
-    elements = dims["B"] * dims["S"] * dims["D"] * packed["microbatches"] * dims["L"]
+    elements = dims["microbatch_B"] * dims["S"] * dims["D"] * packed["microbatches"] * dims["L"]
     spared = sum(apart[field]["other"] - packed[field]["other"] for field in ("flops", "duplicated_flops"))
     assert spared == int(sums) * elements * tp, (job, spared, int(sums) * elements * tp)
 
