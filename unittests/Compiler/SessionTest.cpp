@@ -8,6 +8,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 #include <mutex>
+#include <set>
 
 using namespace stage;
 
@@ -120,6 +121,58 @@ TEST(SessionFiles, FaultsGoToTheConsumer) {
   ASSERT_FALSE(list.all.empty());
   EXPECT_EQ(list.all.front().file, "bad.stg");
   EXPECT_EQ(list.all.front().code, "unknown-name");
+}
+
+/// What plans have in common is kept: a plan that differs in one of the values that decide it has its own.
+TEST(SessionFiles, KeptBindingsAreOfTheirValues) {
+  constexpr llvm::StringLiteral timed = R"(
+machine own {
+  flops.bf16 = 100GFLOP/s;
+  memory.capacity = 80GB;
+  memory.rate = 1TB/s;
+  level node { ranks = 8; rate = 100GB/s; }
+}
+runtime some { launch = 5us; }
+job timed extends pretrain {
+  machine = own;
+  runtime = some;
+  strategy = megatron(pp = 2, tp = 2, pipeline_schedule = one_f_one_b);
+}
+)";
+  auto value = [](llvm::StringRef text) { return sema::OverrideValue::read(text); };
+  const std::vector<std::pair<llvm::StringRef, llvm::StringRef>> changes = {
+      {"machine.flops.bf16", "50GFLOP/s"},
+      {"machine.flops.bf16", "25GFLOP/s"},
+      {"machine.memory.rate", "100GB/s"},
+      {"machine.node.rate", "1GB/s"},
+      {"runtime.launch", "100us"},
+      {"runtime.tax.collective", "0.5"},
+      {"strategy.pp", "4"},
+      {"step.microbatch", "2"},
+      {"strategy.pipeline_schedule", "gpipe"},
+      {"strategy.pipeline_schedule", "interleaved(v = 2)"},
+  };
+  auto load = [&](Session &session) {
+    return session.load(("import std.schedules;" + program + timed).str(), "job.stg");
+  };
+  auto measure = [](Session &session, const Plan &plan) -> std::string {
+    Result result = session.compile(plan);
+    if (!result.getReport())
+      return result.getRefusal()->text;
+    int64_t peak = int64_t(result.getReport()->getLargestStage().peak.getTotal());
+    return std::to_string(result.getReport()->step->time.step) + " " + std::to_string(peak);
+  };
+  Session session({.input = "", .stdlibDir = STAGE_STDLIB}, nullptr);
+  ASSERT_TRUE(load(session));
+  std::set<std::string> different = {measure(session, Plan("timed"))};
+  for (const auto &[name, text] : changes) {
+    Plan plan = Plan("timed").set(name, value(text));
+    std::string together = measure(session, plan);
+    Session own({.input = "", .stdlibDir = STAGE_STDLIB}, nullptr);
+    ASSERT_TRUE(load(own));
+    EXPECT_EQ(together, measure(own, plan)) << name.str() << " = " << text.str();
+    EXPECT_TRUE(different.insert(together).second) << name.str() << " = " << text.str() << " changes nothing";
+  }
 }
 
 /// A table with a fault is read again, and one without is not.
