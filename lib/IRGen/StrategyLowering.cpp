@@ -375,6 +375,11 @@ private:
           return false;
         continue;
       }
+      if (given->name.name == "shards") {
+        if (!lowerShards(*given, env, rule))
+          return false;
+        continue;
+      }
       std::optional<int64_t> prefetch = evaluator.evaluateInteger(given->value, env, "'prefetch'");
       if (!prefetch)
         return false;
@@ -400,6 +405,17 @@ private:
     if (!rule.gathersAll && !value->isNone())
       diags.report(entry.value->loc(), diag::BadAgain).range(entry.value->range) << value->describeKind();
     return rule.gathersAll || value->isNone();
+  }
+
+  bool lowerShards(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule) {
+    std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
+    if (!value || value->isNone())
+      return value.has_value();
+    rule.type = value->getKind() == sema::CTValue::Kind::Word ? parseDType(value->getText()) : std::nullopt;
+    if (rule.type && isFloat(*rule.type))
+      return true;
+    diags.report(entry.value->loc(), diag::BadShardType).range(entry.value->range) << evaluator.format(*value);
+    return false;
   }
 
   bool lowerKeep(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule) {
