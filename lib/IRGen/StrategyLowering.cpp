@@ -458,7 +458,7 @@ private:
     std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
     if (!value)
       return false;
-    if (value->isNone() && entry.name.name != "per_microbatch")
+    if (value->isNone() && entry.name.name != "per_microbatch" && entry.name.name != "apart")
       return true; // as without the entry
     auto refuse = [&](auto id) {
       diags.report(entry.value->loc(), id).range(entry.value->range) << evaluator.format(*value);
@@ -476,6 +476,8 @@ private:
     std::optional<bool> isTrue = evaluator.evaluateCondition(entry.value, env);
     if (entry.name.name == "overlap")
       rule.overlap = isTrue.value_or(true) ? Rule::Overlap::Beside : Rule::Overlap::Behind;
+    else if (entry.name.name == "apart")
+      rule.isApart = isTrue.value_or(false);
     else
       rule.perMicrobatch = isTrue.value_or(false);
     return isTrue.has_value();

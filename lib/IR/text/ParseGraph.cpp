@@ -427,6 +427,7 @@ bool TextParser::parseRule() {
     rule.kind = RuleKind::ReduceGradients;
     if (!expect("gradients"))
       return false;
+    rule.isApart = consume("apart");
   } else {
     auto parseDimName = [&] {
       if (!parseIdentifier(rule.dims.emplace_back(), "a dim"))
