@@ -237,6 +237,9 @@ static Size getPutIn(const Graph &graph, const Op &sender, AxisSet over = 0) {
     Sharding sent = operand->sharding;
     if (sendsWholeBuffer(graph, sender))
       sent.flat.clear();
+    TensorType type = operand->type;
+    if (sender.kind == OpKind::AllGather) // shards are brought to the type of the whole before they are sent
+      type.dtype = sender.getResult(i)->type.dtype;
     bytes = bytes + (isPadded ? getBytes(graph, sender.getResult(i)) * graph.mesh.getGroupSize(toSet(sender.axes))
                               : getLocalBytes(graph.sizes, graph.mesh, type, sent, over));
   }
@@ -250,9 +253,6 @@ static Size getAgreedBytes(const Graph &graph, const Op &collective) {
     return getPutIn(graph, collective); // sent to one member, not agreed upon
   AxisSet group = toSet(collective.axes);
   Size bytes = getPutIn(graph, collective, group);
-    TensorType type = operand->type;
-    if (sender.kind == OpKind::AllGather) // shards are brought to the type of the whole before they are sent
-      type.dtype = sender.getResult(i)->type.dtype;
   if (collective.kind != OpKind::AllToAll)
     return bytes;
   const Value *operand = collective.getOperand(0), *result = collective.getResult();

@@ -466,9 +466,9 @@ bool TextParser::parseRule() {
     return false;
   if (rule.kind == RuleKind::PartitionParameters && consume("prefetch") && !parseUnsigned(rule.prefetch))
     return false;
-  if (rule.kind == RuleKind::ReduceGradients && !parseReduction(rule))
   if (rule.kind == RuleKind::PartitionParameters && consume("in") && !parseDType(rule.type.emplace()))
     return false;
+  if (rule.kind == RuleKind::ReduceGradients && !parseReduction(rule))
     return false;
   rule.saysLayout =
       consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
