@@ -6,13 +6,14 @@
 
 using namespace stage;
 
-/// The modules that a body calls: `attn`, `moe`.
+/// The modules that a body calls: `attn`, `moe`. Numbers are iterations that are made again together.
 static std::set<std::string> listModules(const Op &loop, const Block &body) {
   std::string prefix = joinPath(loop.scope, loop.name) + ".";
   std::set<std::string> modules;
   for (auto &op : body)
     if (llvm::StringRef scope = op->scope; scope.consume_front(prefix))
-      modules.insert(scope.split('.').first.str());
+      if (llvm::StringRef module = scope.split('.').first; !llvm::all_of(module, llvm::isDigit))
+        modules.insert(module.str());
   return modules;
 }
 

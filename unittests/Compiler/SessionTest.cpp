@@ -62,8 +62,8 @@ TEST_F(SessionTest, RefusalIsAValue) {
   }
   EXPECT_EQ(refusal->code, "axis-does-not-fit");
   EXPECT_EQ(refusal->file, "job.stg");
-  EXPECT_EQ(std::pair(refusal->line, refusal->column), std::pair(5u, 5u)); // the name of the job
-  ASSERT_EQ(refusal->notes.size(), 1u);                                    // the rule of the library
+  EXPECT_EQ(std::pair(refusal->line, refusal->column), std::pair(9u, 14u)); // the strategy of the job
+  ASSERT_EQ(refusal->notes.size(), 1u);                                     // the rule of the library
   EXPECT_EQ(refusal->notes.front().severity, Severity::Note);
   // It concerns no other plan.
   EXPECT_TRUE(session.compile(Plan("pretrain")).getReport());

@@ -27,11 +27,14 @@ TEST(CheckSchedule, RightOnesAreSilent) {
 
 TEST(CheckSchedule, Misses) {
   EXPECT_EQ(check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0\nstage 1: F0 F1 B0 I1\n"),
-            "error: stage 0 never runs F1 [schedule-misses]\n"
+            "error: stage 0 never runs F1; add 'forward(1);' to the schedule, which runs each unit once on each stage "
+            "[schedule-misses]\n"
             "note: and 1 more like it on stage 0\n"
-            "error: stage 1 never runs W1 [schedule-misses]\n");
+            "error: stage 1 never runs W1; add 'backward_weight(1);' to the schedule, which runs each unit once on "
+            "each stage [schedule-misses]\n");
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 2\nstage 0: F0 F0.1 B0.1 W0\n"),
-            "error: stage 0 never runs I0 [schedule-misses]\n");
+            "error: stage 0 never runs I0; add 'backward_input(0);' to the schedule, which runs each unit once on each "
+            "stage [schedule-misses]\n");
 }
 
 TEST(CheckSchedule, Repeats) {
@@ -113,7 +116,8 @@ TEST(CheckSchedule, Copies) {
       "[schedule-other-copy]\n"
       "error: stage 1 runs F1 at position 0, but microbatch 1 passes copy 1 of the model, not 0 [schedule-other-copy]\n"
       "note: and 1 more like it on stage 1\n"
-      "error: stage 1 never runs F1.1 [schedule-misses]\n"
+      "error: stage 1 never runs F1.1; add 'forward(1, 1);' to the schedule, which runs each unit once on each stage "
+      "[schedule-misses]\n"
       "note: and 1 more like it on stage 1\n");
   // Neither end of a copy waits for the other copy.
   EXPECT_EQ(check(copies + "placement 0 1 3 2\nstage 0: F0 B0 F1.1 B1.1\nstage 1: F0 B0 F1.1 B1.1\n"), "");

@@ -76,7 +76,7 @@ for phase, first, last in zip(made["phases"], ("F0", "D4"), ("F3", "D43")):
             [4 if phase["phase"] == "prefill" else 40, flops, most_flops, accessed, most_accessed])
 # 26 positions, of each keys and values of 4 heads in bf16.
 compare("caches: 2 * L * KV * E * 2 bytes per position and sequence", list(made["caches"].values()),
-        [26 * B * 2 * L * 4 * E * 2, B * 2 * L * 4 * E * 2, 26, B])
+        [26 * B * 2 * L * 4 * E * 2, 2 * L * 4 * E * 2, 26, B])
 # A window of 10 is full: a position more is none more in the caches.
 windows = json.loads(run("windows", LLAMA.replace("Llama(", "Mistral(window = 10, "), "S = 16, for T in 16..26", "megatron(tp = 2)", "--report=json"))
 compare("windows: their caches hold no more than they", list(windows["caches"].values()), [10 * B * 2 * L * 4 * E * 2, 0, 26, B])

@@ -34,6 +34,7 @@ ARGUMENTS = {
         "dp = 2, tp = 2, ep = 2, etp = 2, zero = 1",
         "pp = 2, dp = 2, cp = 2, tp = 2, ep = 4, zero = 1",
     ],
+    "megatron_hierarchical": ["cp_p2p = 2, cp_a2a = 2", "pp = 2, cp_p2p = 2, cp_a2a = 2, tp = 2, zero = 1"],
     "fsdp_experts": ["dp = 4, ep = 2"],
     "deepseek": ["pp = 2, dp = 4, ep = 2, recompute = false"],  # with: Strategies/experts-deepseek.stg
     "llama3": ["dp = 2, pp = 2, cp = 2, tp = 2", "dp = 2, pp = 2, cp = 1, tp = 2, chunks = 2, zero = 1, overlap = false"],
@@ -63,7 +64,7 @@ def list_jobs():
             step = "infer(B = 48, S = 1024, for T in 1024..1027)" if strategy in INFERENCE else "train(B = 48, S = 1024, microbatch = 1, optimizer = adamw)"
             for library, model, config in list_models(strategy):
                 # Blocks of keys go round where attention takes them so, which is one op then.
-                fused = ", fused = true" if model == "GPT" and any(word in strategy + arguments for word in ("ring", "cp_comm")) else ""
+                fused = ", fused = true" if model == "GPT" and any(word in strategy + arguments for word in ("ring", "cp_comm", "hierarchical")) else ""
                 text = (f"import std.configs ({config});\nimport std.{library} ({model});\n"
                         f"import std.parallel ({strategy});\nimport std.schedules (gpipe, dualpipe);\n"
                         f"job prove {{\n  model = {model}({config}{fused});\n"

@@ -35,6 +35,7 @@ PLANS = {
     "megatron": ["dp = 2, tp = 2", "pp = 2, cp = 2, tp = 2, ring = true", "tp = 2, recompute = selective", "tp = 2, sequence_parallel = false",
                  "pp = 2, dp = 2, recompute = full, zero = 1", "cp = 2, tp = 2, split_caches = true"],
     "megatron_moe": ["dp = 2, tp = 2, ep = 2", "pp = 2, dp = 2, tp = 2, ep = 2, etp = 2, recompute = full", "dp = 2, tp = 2, ep = 2, sequence_parallel = false, physical = 12"],
+    "megatron_hierarchical": ["cp_p2p = 2, cp_a2a = 2"],
     "decode_context": ["heads = 2, dcp = 2"],
     "fsdp_experts": ["dp = 4, ep = 2, recompute = true"],
     "deepseek": ["pp = 2, dp = 4, ep = 4", "pp = 2, dp = 4, ep = 4, fp8 = true", "pp = 2, dp = 4, ep = 4, ep_nodes = 2, fp8 = true"],

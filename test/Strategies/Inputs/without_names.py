@@ -5,7 +5,7 @@
 import json
 import sys
 
-NAMES = {"name", "moment", "case", "iteration", "model", "job", "repeat", "traces"}
+NAMES = {"name", "moment", "case", "iteration", "kind", "model", "job", "repeat", "traces"}
 
 
 def strip(value):
