@@ -211,7 +211,8 @@ bool stage::driver::printArguments(Compilation &c, StringRef name) {
     if (hasValue) {
       StringRef key = words[i];
       llvm::outs() << (key.startswith("-") ? " " : "=") << words[++i];
-      while (launcher->isList(key) && i + 1 != words.size() && !launcher->hasKey(StringRef(words[i + 1]).split('=').first))
+      while (launcher->isList(key) && i + 1 != words.size() &&
+             !launcher->hasKey(StringRef(words[i + 1]).split('=').first))
         llvm::outs() << ' ' << words[++i];
     }
     llvm::outs() << '\n';

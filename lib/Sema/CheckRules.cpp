@@ -193,7 +193,8 @@ void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
 
 void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   static const Candidate pipelineEntries[] = {{"messages", {}}, {"schedule", {}}, {"send", {}}, {"split", {}}};
-  static const Candidate partitionEntries[] = {{"again", {}}, {"keep", {}}, {"prefetch", {}}, {"shards", {}}, {"whole_tied", {}}};
+  static const Candidate partitionEntries[] = {
+      {"again", {}}, {"keep", {}}, {"prefetch", {}}, {"shards", {}}, {"whole_tied", {}}};
   static const Candidate recomputeEntries[] = {{"again", {}}, {"first", {}}, {"group", {}}, {"whole", {}}};
   static const Candidate offloadEntries[] = {{"first", {}}};
   static const Candidate quantizeEntries[] = {{"scales", {}}, {"dequantize", {}}, {"first", {}}};

@@ -190,7 +190,7 @@ private:
     StringRef kind = job.isTraining ? trainWord : inferWord;
     for (const ast::Argument &argument : parts.step ? parts.step->args : ArrayRef<ast::Argument>())
       if (StringRef name = argument.name.name; !findValue(values, kind + "." + name) && !saysNothing(argument.value) &&
-                                             !(name == clipWord && launcher.says(clipParam)))
+                                               !(name == clipWord && launcher.says(clipParam)))
         result.unsaid.push_back({(kind + "." + name).str(), ast::textOf(argument.value), "", argument.value->range});
   }
   static bool saysNothing(const ast::Expr *value) {

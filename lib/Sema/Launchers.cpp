@@ -249,7 +249,8 @@ bool Launcher::matchValue(StringRef key, std::optional<StringRef> value, SMLoc l
   return false;
 }
 
-/// Notes the elements of a list, `[mlp,moe]`, `mlp moe`, or `['mlp', 'moe']`, each as the value of the flag of its place,
+/// Notes the elements of a list, `[mlp,moe]`, `mlp moe`, or `['mlp', 'moe']`, each as the value of the flag of its
+/// place,
 /// `--sizes[0]`, or as one that a flag names; false after a report.
 bool Launcher::matchElements(StringRef key, StringRef list, SMLoc loc, Seen &seen, DiagnosticEngine &diags) const {
   bool ok = true;

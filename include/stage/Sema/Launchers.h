@@ -43,8 +43,8 @@ namespace stage::sema {
 /// The norm to which a step clips its gradients; frameworks say 0 where nothing is clipped.
 constexpr llvm::StringRef clipParam = "train.clip";
 
-/// A flag of a launcher, one value of a flag, `--cp-comm-type=p2p`, an element of its list, `--modules[mlp]`, or a place
-/// of its list that has a value, `--sizes[0]`.
+/// A flag of a launcher, one value of a flag, `--cp-comm-type=p2p`, an element of its list, `--modules[mlp]`, or a
+/// place of its list that has a value, `--sizes[0]`.
 struct LauncherFlag {
   /// How the number of a flag follows from the parameter. None: the flag has no number.
   enum class Scale { None, Plain, Times, Over };

@@ -203,8 +203,8 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
 }
 
 /// `partition optimizer ... { whole_tied = true; }`: stages sum the gradient of a parameter that they share as the
-/// buffer of which the operand is a shard. The last rule for the optimizer holds. `reduce gradients ... { apart = true; }`:
-/// so do ranks along other axes than those of the rule.
+/// buffer of which the operand is a shard. The last rule for the optimizer holds. `reduce gradients ... { apart = true;
+/// }`: so do ranks along other axes than those of the rule.
 static bool sendsWholeBuffer(const Graph &graph, const Op &op) {
   if (op.kind != OpKind::AllReduce)
     return false;
