@@ -203,14 +203,17 @@ bool stage::driver::printArguments(Compilation &c, StringRef name) {
   std::optional<sema::LaunchedJob> launched = sema::writeLaunchedJob(*launcher, evaluator, job);
   if (!launched)
     return false;
-  // A flag and its value are a line.
+  // A flag and its value, or the values of its list, are a line.
   const std::vector<std::string> &words = launched->words;
   for (size_t i = 0; i != words.size(); ++i) {
     llvm::outs() << words[i];
     bool hasValue = i + 1 != words.size() && !StringRef(words[i]).contains('=') && !launcher->isSwitch(words[i]);
     if (hasValue) {
-      llvm::outs() << (StringRef(words[i]).startswith("-") ? " " : "=") << words[i + 1];
-      ++i;
+      StringRef key = words[i];
+      llvm::outs() << (key.startswith("-") ? " " : "=") << words[++i];
+      while (launcher->isList(key) && i + 1 != words.size() &&
+             !launcher->hasKey(StringRef(words[i + 1]).split('=').first))
+        llvm::outs() << ' ' << words[++i];
     }
     llvm::outs() << '\n';
   }

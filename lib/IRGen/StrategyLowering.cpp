@@ -375,6 +375,11 @@ private:
           return false;
         continue;
       }
+      if (given->name.name == "shards") {
+        if (!lowerShards(*given, env, rule))
+          return false;
+        continue;
+      }
       std::optional<int64_t> prefetch = evaluator.evaluateInteger(given->value, env, "'prefetch'");
       if (!prefetch)
         return false;
@@ -400,6 +405,17 @@ private:
     if (!rule.gathersAll && !value->isNone())
       diags.report(entry.value->loc(), diag::BadAgain).range(entry.value->range) << value->describeKind();
     return rule.gathersAll || value->isNone();
+  }
+
+  bool lowerShards(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule) {
+    std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
+    if (!value || value->isNone())
+      return value.has_value();
+    rule.type = value->getKind() == sema::CTValue::Kind::Word ? parseDType(value->getText()) : std::nullopt;
+    if (rule.type && isFloat(*rule.type))
+      return true;
+    diags.report(entry.value->loc(), diag::BadShardType).range(entry.value->range) << evaluator.format(*value);
+    return false;
   }
 
   bool lowerKeep(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule) {
@@ -442,7 +458,7 @@ private:
     std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
     if (!value)
       return false;
-    if (value->isNone() && entry.name.name != "per_microbatch")
+    if (value->isNone() && entry.name.name != "per_microbatch" && entry.name.name != "apart")
       return true; // as without the entry
     auto refuse = [&](auto id) {
       diags.report(entry.value->loc(), id).range(entry.value->range) << evaluator.format(*value);
@@ -460,6 +476,8 @@ private:
     std::optional<bool> isTrue = evaluator.evaluateCondition(entry.value, env);
     if (entry.name.name == "overlap")
       rule.overlap = isTrue.value_or(true) ? Rule::Overlap::Beside : Rule::Overlap::Behind;
+    else if (entry.name.name == "apart")
+      rule.isApart = isTrue.value_or(false);
     else
       rule.perMicrobatch = isTrue.value_or(false);
     return isTrue.has_value();

@@ -349,7 +349,7 @@ private:
       kind.axes.emplace_back(axis);
     kind.axisNames = subjects.listAxisNames(op);
     describeSubject(kind, *op.getOperand(0), op.getBlock()->getPhase());
-    kind.types = describeTypes(op.getOperands());
+    kind.types = describeTypes(op);
     return kind;
   }
 

@@ -36,6 +36,15 @@ std::string stage::describeTypes(llvm::ArrayRef<const Value *> values) {
   return llvm::join(names, ", ");
 }
 
+std::string stage::describeTypes(const Op &communication) {
+  if (communication.kind != OpKind::AllGather)
+    return describeTypes(communication.getOperands());
+  llvm::SmallVector<const Value *, 4> whole; // into the types of which wider shards are cast
+  for (auto &result : communication.getResults())
+    whole.push_back(result.get());
+  return describeTypes(whole);
+}
+
 /// Calls `f` for what a value is another name of at the borders of repeats: of a carried value the initial one and the
 /// one that each body yields.
 static void forEachCarried(const Value &value, llvm::function_ref<void(const Value *)> f) {

@@ -33,6 +33,8 @@ namespace stage {
 
 /// The element types in which values are sent, of quantized ones those of their elements: `bf16`, `bf16, f32`.
 std::string describeTypes(llvm::ArrayRef<const Value *> values);
+/// Those of what moves.
+std::string describeTypes(const Op &communication);
 
 class Subjects {
 public:

@@ -29,7 +29,7 @@ std::vector<WaitRow> stage::listWaits(const StageTime &stage, const Subjects &su
       row.axes = subjects.listAxisNames(*own.op);
       row.subject = getName(subjects.find(carried)).str();
       row.phase = describePhase(*stage.program->graph, own.op->getBlock()->getPhase()).str();
-      row.type = describeTypes(own.op->getOperands());
+      row.type = describeTypes(*own.op);
     }
     auto known = llvm::find_if(rows, [&](const WaitRow &other) { return other.isAlike(row); });
     WaitRow &sum = known == rows.end() ? rows.emplace_back(std::move(row)) : *known;

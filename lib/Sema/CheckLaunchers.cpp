@@ -98,7 +98,8 @@ private:
       diags.report(range.Start, diag::BadFlag).range(range) << text;
       return false;
     }
-    if (flag.value && flag.scale != Scale::None) {
+    bool isPlace = flag.isElement && flag.value->find_first_not_of("0123456789") == StringRef::npos;
+    if (flag.value && flag.scale != Scale::None && !isPlace) {
       diags.report(range.Start, diag::FlagValueTwice).range(range) << text << textOf(flag.stmt->value) << flag.key;
       return false;
     }
@@ -142,7 +143,7 @@ private:
       return known - launcher->params.begin();
     ast::Param param = ast::Param();
     if (owner->name == trainWord || owner->name == inferWord) {
-      if (member != optimizerWord)
+      if (member != optimizerWord && member != clipWord)
         param.scalarKind.name = "size";
     } else if (owner->name == jobWord) {
       if (member == gpusWord)

@@ -193,11 +193,13 @@ void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
 
 void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   static const Candidate pipelineEntries[] = {{"messages", {}}, {"schedule", {}}, {"send", {}}, {"split", {}}};
-  static const Candidate partitionEntries[] = {{"again", {}}, {"keep", {}}, {"prefetch", {}}, {"whole_tied", {}}};
+  static const Candidate partitionEntries[] = {
+      {"again", {}}, {"keep", {}}, {"prefetch", {}}, {"shards", {}}, {"whole_tied", {}}};
   static const Candidate recomputeEntries[] = {{"again", {}}, {"first", {}}, {"group", {}}, {"whole", {}}};
   static const Candidate offloadEntries[] = {{"first", {}}};
   static const Candidate quantizeEntries[] = {{"scales", {}}, {"dequantize", {}}, {"first", {}}};
-  static const Candidate reduceEntries[] = {{"bucket", {}}, {"overlap", {}}, {"per_microbatch", {}}, {"type", {}}};
+  static const Candidate reduceEntries[] = {
+      {"apart", {}}, {"bucket", {}}, {"overlap", {}}, {"per_microbatch", {}}, {"type", {}}};
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
     hasMesh = true;
     checkMesh(*mesh);

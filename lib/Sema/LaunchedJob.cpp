@@ -16,6 +16,9 @@ using llvm::dyn_cast;
 
 /// Of jobs whose launcher has no flag for them.
 static constexpr StringRef standardPrecision = "bf16_mixed", standardOptimizer = "adamw";
+/// Of jobs whose launcher has a flag for it that is not given: the default of Megatron-LM and torchtitan.
+static constexpr StringRef standardClip = "1.0";
+static constexpr double standardNorm = 1.0;
 
 /// A value as a program writes it: `interleaved(v = 2)`.
 static std::string spell(Evaluator &evaluator, const CTValue &value) {
@@ -186,7 +189,8 @@ private:
         result.unsaid.push_back({strategyWord.str(), ast::textOf(with), "", with->range});
     StringRef kind = job.isTraining ? trainWord : inferWord;
     for (const ast::Argument &argument : parts.step ? parts.step->args : ArrayRef<ast::Argument>())
-      if (StringRef name = argument.name.name; !findValue(values, kind + "." + name) && !saysNothing(argument.value))
+      if (StringRef name = argument.name.name; !findValue(values, kind + "." + name) && !saysNothing(argument.value) &&
+                                               !(name == clipWord && launcher.says(clipParam)))
         result.unsaid.push_back({(kind + "." + name).str(), ast::textOf(argument.value), "", argument.value->range});
   }
   static bool saysNothing(const ast::Expr *value) {
@@ -238,8 +242,8 @@ private:
         addValue(dim.name.name, dim.value);
     if (job.optimizer)
       addValue(optimizerWord, CTValue::decl(job.optimizer->decl));
-    if (job.clip > 0)
-      addValue(clipWord, CTValue::real(job.clip));
+    if (launcher.says(clipParam) ? job.clip != standardNorm : job.clip > 0)
+      addValue(clipWord, job.clip > 0 ? CTValue::real(job.clip) : CTValue());
   }
 
   /// The config of the model, and its parameters. Whether flags say them all.
@@ -375,6 +379,8 @@ private:
     std::string arguments = listArguments(infers ? inferWord : trainWord);
     if (!infers && !findValue(values, trainWord + "." + optimizerWord))
       arguments += (", " + optimizerWord + " = " + standardOptimizer).str();
+    if (!infers && launcher.says(clipParam) && !findValue(values, clipParam))
+      arguments += (", " + clipWord + " = " + standardClip).str();
     return ((infers ? inferWord : trainWord) + "(" + arguments + ")").str();
   }
 

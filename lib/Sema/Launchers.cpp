@@ -249,13 +249,29 @@ bool Launcher::matchValue(StringRef key, std::optional<StringRef> value, SMLoc l
   return false;
 }
 
-/// Notes the elements of a list, `[mlp,moe]`, `mlp moe`, or `['mlp', 'moe']`; false after a report.
+/// Notes the elements of a list, `[mlp,moe]`, `mlp moe`, or `['mlp', 'moe']`, each as the value of the flag of its
+/// place,
+/// `--sizes[0]`, or as one that a flag names; false after a report.
 bool Launcher::matchElements(StringRef key, StringRef list, SMLoc loc, Seen &seen, DiagnosticEngine &diags) const {
   bool ok = true;
-  for (StringRef rest = list.trim("[] "); !rest.empty(); rest = rest.ltrim(", ")) {
+  unsigned place = 0;
+  for (StringRef rest = list.trim("[] "); !rest.empty(); rest = rest.ltrim(", "), ++place) {
     StringRef element = rest.take_front(rest.find_first_of(", "));
     rest = rest.drop_front(element.size());
-    ok &= matchValue(key, element.trim("'\""), loc, seen, diags);
+    auto flag = llvm::find_if(flags, [&](const LauncherFlag &flag) {
+      return flag.key == key && flag.isElement && flag.scale != Scale::None && flag.value == std::to_string(place);
+    });
+    bool hasPlaces = llvm::any_of(flags, [&](const LauncherFlag &flag) {
+      return flag.key == key && flag.isElement && flag.scale != Scale::None;
+    });
+    if (flag == flags.end() && hasPlaces) {
+      diags.report(loc, diag::StrayWord) << element << getName();
+      return false;
+    }
+    if (flag == flags.end() || seen[flag - flags.begin()])
+      ok &= matchValue(key, element.trim("'\""), loc, seen, diags);
+    else
+      seen[flag - flags.begin()] = SeenFlag{element.str(), loc};
   }
   return ok;
 }
@@ -343,6 +359,13 @@ bool Launcher::isNumber(Evaluator &silent, unsigned param) const {
 std::optional<CTValue> Launcher::parse(Evaluator &evaluator, const LauncherFlag &flag, const SeenFlag &seen) const {
   StringRef text = seen.text;
   SMLoc loc = seen.loc.isValid() ? seen.loc : flag.text->loc();
+  if (getParam(flag).name.name == clipParam) { // frameworks say 0 where nothing is clipped
+    double norm;
+    if (!text.getAsDouble(norm) && norm >= 0 && norm < std::numeric_limits<double>::infinity())
+      return norm > 0 ? CTValue::real(norm) : CTValue();
+    evaluator.getDiags().report(loc, diag::FlagNumber) << flag.key << text;
+    return std::nullopt;
+  }
   if (flag.scale == Scale::Plain && flag.argument.empty()) {
     std::optional<CTValue> value = parseWord(evaluator, *flag.param, text);
     if (isOfJob(*flag.param) && getParam(flag).scalarKind.name.empty() && (!value || !isDecl(*value, getParam(flag)))) {

@@ -73,6 +73,8 @@ std::optional<std::string> Launcher::print(Evaluator &evaluator, const LauncherF
     bool isPlain = number && number->isInteger() && number->num >= 0 && !isTooLarge(*number);
     return isPlain ? std::optional(number->str()) : std::nullopt;
   }
+  if (getParam(flag).name.name == clipParam)
+    return value.isReal() ? evaluator.format(value) : "0";
   bool isWord = value.isNone() || value.isBool() || value.getKind() == CTValue::Kind::Word ||
                 (value.isDecl() && value.getArguments().empty());
   if (flag.scale == Scale::Plain && isWord)
@@ -90,6 +92,7 @@ std::optional<std::string> Launcher::print(Evaluator &evaluator, const LauncherF
 std::optional<std::vector<std::string>> Launcher::compose(Evaluator &evaluator, ArrayRef<NamedValue> arguments,
                                                           const Values &values, ArrayRef<unsigned> left) const {
   std::vector<std::string> words;
+  StringRef listed; // the flag to whose list values are added
   for (const LauncherFlag &flag : flags) {
     if (!flag.param || llvm::is_contained(left, *flag.param) ||
         ((flag.test == Test::Always || isOfJob(*flag.param)) && !isGiven(*flag.param, arguments)))
@@ -101,6 +104,14 @@ std::optional<std::vector<std::string>> Launcher::compose(Evaluator &evaluator, 
     }
     if (!holds(evaluator, flag, *value))
       continue;
+    if (flag.isElement && flag.scale != Scale::None) { // `--sizes 2 4`
+      if (std::optional<std::string> text = print(evaluator, flag, *value)) {
+        if (std::exchange(listed, flag.key) != flag.key)
+          words.push_back(flag.key.str());
+        words.push_back(*text);
+      }
+      continue;
+    }
     if (flag.isElement) {
       std::string begin = flag.key.str() + "=[";
       auto list = llvm::find_if(words, [&](StringRef word) { return word.startswith(begin); });

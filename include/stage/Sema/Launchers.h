@@ -9,6 +9,7 @@
 //     "--use-distributed-optimizer" if zero >= 1;             a flag alone
 //     "--cp-comm-type=all_gather" if !ring;                   one value of a flag
 //     "--recompute-modules[mlp]" if mlp;                      one element of a flag that has a list: [mlp,moe]
+//     "--sizes[0]" = a2a;                                     the first element of a list of values: --sizes 2 4
 //     "--vp" = order.v if order == interleaved;               an argument of a value: order = interleaved(v = 2)
 //     "--seq-length" = train.S;                               a value of the job, not of the strategy
 //     "--lr" ignored;                                         no plan depends on it
@@ -39,7 +40,11 @@
 
 namespace stage::sema {
 
-/// A flag of a launcher, one value of a flag, `--cp-comm-type=p2p`, or an element of its list, `--modules[mlp]`.
+/// The norm to which a step clips its gradients; frameworks say 0 where nothing is clipped.
+constexpr llvm::StringRef clipParam = "train.clip";
+
+/// A flag of a launcher, one value of a flag, `--cp-comm-type=p2p`, an element of its list, `--modules[mlp]`, or a
+/// place of its list that has a value, `--sizes[0]`.
 struct LauncherFlag {
   /// How the number of a flag follows from the parameter. None: the flag has no number.
   enum class Scale { None, Plain, Times, Over };

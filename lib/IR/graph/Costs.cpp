@@ -203,9 +203,22 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
 }
 
 /// `partition optimizer ... { whole_tied = true; }`: stages sum the gradient of a parameter that they share as the
-/// buffer of which the operand is a shard. The last rule for the optimizer holds.
+/// buffer of which the operand is a shard. The last rule for the optimizer holds. `reduce gradients ... { apart = true;
+/// }`: so do ranks along other axes than those of the rule.
 static bool sendsWholeBuffer(const Graph &graph, const Op &op) {
-  if (op.kind != OpKind::AllReduce || op.stages.empty() || op.getBlock()->getParent())
+  if (op.kind != OpKind::AllReduce)
+    return false;
+  if (op.stages.empty())
+    return isOncePerStep(op.getBlock()->getPhase()) &&
+           llvm::any_of(graph.rules,
+                        [&](const Rule &rule) {
+                          return rule.kind == RuleKind::ReduceGradients && rule.isApart &&
+                                 !(toSet(rule.axes) & toSet(op.axes));
+                        }) &&
+           llvm::none_of(graph.rules, [](const Rule &rule) { // of these the buffer is a shard
+             return rule.kind == RuleKind::PartitionGradients || rule.kind == RuleKind::PartitionParameters;
+           });
+  if (op.getBlock()->getParent())
     return false;
   bool isWhole = false;
   for (const Rule &rule : graph.rules)
@@ -224,8 +237,11 @@ static Size getPutIn(const Graph &graph, const Op &sender, AxisSet over = 0) {
     Sharding sent = operand->sharding;
     if (sendsWholeBuffer(graph, sender))
       sent.flat.clear();
+    TensorType type = operand->type;
+    if (sender.kind == OpKind::AllGather) // shards are brought to the type of the whole before they are sent
+      type.dtype = sender.getResult(i)->type.dtype;
     bytes = bytes + (isPadded ? getBytes(graph, sender.getResult(i)) * graph.mesh.getGroupSize(toSet(sender.axes))
-                              : getLocalBytes(graph.sizes, graph.mesh, operand->type, sent, over));
+                              : getLocalBytes(graph.sizes, graph.mesh, type, sent, over));
   }
   return bytes;
 }

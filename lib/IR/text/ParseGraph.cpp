@@ -427,6 +427,7 @@ bool TextParser::parseRule() {
     rule.kind = RuleKind::ReduceGradients;
     if (!expect("gradients"))
       return false;
+    rule.isApart = consume("apart");
   } else {
     auto parseDimName = [&] {
       if (!parseIdentifier(rule.dims.emplace_back(), "a dim"))
@@ -464,6 +465,8 @@ bool TextParser::parseRule() {
       }))
     return false;
   if (rule.kind == RuleKind::PartitionParameters && consume("prefetch") && !parseUnsigned(rule.prefetch))
+    return false;
+  if (rule.kind == RuleKind::PartitionParameters && consume("in") && !parseDType(rule.type.emplace()))
     return false;
   if (rule.kind == RuleKind::ReduceGradients && !parseReduction(rule))
     return false;

@@ -395,7 +395,11 @@ private:
     for (unsigned i = 0; i < count; ++i) {
       const Value *operand = op.getOperand(i);
       std::string what = count > 1 ? "result " + std::to_string(i) : "result";
-      context.checkType(op.loc, what + " of " + getName(op.kind), operand->type, op.getResult(i)->type);
+      TensorType expected = operand->type;
+      DType gathered = op.getResult(i)->type.dtype;
+      if (isGatherOfState(op) && isFloat(gathered) && getBitSize(gathered) < getBitSize(expected.dtype))
+        expected.dtype = gathered; // of a state that is kept in more bits than ops read
+      context.checkType(op.loc, what + " of " + getName(op.kind), expected, op.getResult(i)->type);
       // What is not added up moves as bytes.
       if (op.kind != OpKind::AllGather && operand->type.dtype != op.getOperand(0)->type.dtype)
         diags.report(op.loc, diag::IRBadReshard)

@@ -24,7 +24,8 @@
 //      `reduce gradients ... { per_microbatch = true; }` completes contributions, too.
 //   3. A parameter that is kept cut is gathered once per phase, in each block of the level
 //      at which it is declared, before what uses it first there. With `keep` backward takes
-//      what forward gathered.
+//      what forward gathered. With `shards = f32` the shards of a bf16 parameter are its
+//      master copies, in f32, and a gather brings bf16.
 //
 // Limits: one collective per parameter (bucket-units makes one of several). `keep` is not for what layers share.
 // Backward gathers what it reads even where forward has just used it.
@@ -155,6 +156,10 @@ private:
     }
     if (updated.empty() && !reducesAtOnce)
       return;
+    DType read = param.type.dtype;
+    if (!kept.empty() && parameters->type && !param.type.quantization &&
+        getBitSize(*parameters->type) > getBitSize(read))
+      param.type.dtype = *parameters->type;
     if (state.update) {
       reduceGradients(state, added, updated, reducesAtOnce);
       if (kept.size() < updated.size())
@@ -162,7 +167,7 @@ private:
     }
     if (!kept.empty()) {
       param.sharding.flat = kept;
-      gather(param, kept);
+      gather(param, kept, read);
     }
   }
 
@@ -313,7 +318,7 @@ private:
     shard->sharding = param.sharding;
     shard->sharding.flat = update.getOperand(1)->sharding.flat;
     Block &block = *update.getBlock();
-    auto gather = makeGather(*shard, cut, update);
+    auto gather = makeGather(*shard, cut, update, shard->type.dtype);
     auto write = std::make_unique<Op>(OpKind::Write, update.loc);
     write->scope = update.scope;
     write->addOperand(&param);
@@ -322,13 +327,14 @@ private:
     block.insertAfter(behind, std::move(write));
   }
 
-  std::unique_ptr<Op> makeGather(Value &value, llvm::ArrayRef<PlacedAxis> axes, const Op &like) {
+  std::unique_ptr<Op> makeGather(Value &value, llvm::ArrayRef<PlacedAxis> axes, const Op &like, DType type) {
     auto gather = std::make_unique<Op>(OpKind::AllGather, like.loc);
     gather->scope = value.getOp()->scope;
     gather->axes.assign(axes.begin(), axes.end());
     gather->flat = true;
     gather->addOperand(&value);
     Value *result = gather->addResult(value.type, value.path);
+    result->type.dtype = type;
     copy(value, *result);
     result->sharding.flat.truncate(result->sharding.flat.size() - axes.size());
     return gather;
@@ -337,7 +343,8 @@ private:
   /// The op around a user that stands at the level of the parameter: in a body of the same repeat, or at the top.
   static Op &findAnchor(Op &user, const Value &param) { return getLoop(&param) ? user : *getTopLevelOp(&user); }
 
-  void gather(Value &param, const AxisList &axes) {
+  /// `type` is the one in which ops read it.
+  void gather(Value &param, const AxisList &axes, DType type) {
     llvm::SmallVector<std::pair<Op *, unsigned>, 8> uses;
     for (auto use : param.getUses())
       if (use.first->kind != OpKind::Accumulate && use.first->kind != OpKind::Update &&
@@ -356,7 +363,7 @@ private:
         if (Op &anchor = findAnchor(*user, param); anchor.getBlock() == block)
           first = first && position[first] < position[&anchor] ? first : &anchor;
       Op &where = first ? *first : *block->getTerminator();
-      Op *made = block->insertBefore(&where, makeGather(param, axes, where));
+      Op *made = block->insertBefore(&where, makeGather(param, axes, where, type));
       for (auto [user, operand] : users)
         user->setOperand(operand, made->getResult());
     }

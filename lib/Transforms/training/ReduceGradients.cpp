@@ -29,7 +29,10 @@
 //      and what waits for it moves behind it;
 //   4. reductions stand on a stream of their own, and so do gathers of updated shards,
 //      and additions of what has been reduced in backward, for which no compute waits;
-//      or reductions wait for all of backward.
+//      or reductions wait for all of backward;
+//   5. with `apart` a gradient that is partial over other axes, too, as that of a norm under
+//      sequence parallelism, is reduced over those of the rule with all others, and then
+//      over the rest, behind backward: those of a block by one message.
 //
 // Limits: what is reduced by unit (bucket-units) is in no other bucket.
 //
@@ -60,6 +63,8 @@ public:
       for (const OrderEdge &edge : op.after)
         awaited.insert(edge.value);
     });
+    if (Block *step = rule->isApart ? graph.findPhase(PhaseKind::Step) : nullptr)
+      splitReductions(*step);
     for (Block &phase : graph.getPhases())
       if (phase.getPhase() == PhaseKind::Step || isBackward(phase.getPhase()))
         visit(phase);
@@ -127,6 +132,53 @@ private:
       moveBehindOperands(block);
     for (Bucket &bucket : buckets)
       place(bucket.front());
+    if (rule->isApart && block.getPhase() == PhaseKind::Step)
+      mergeRest(block);
+  }
+
+  //===--- apart ----------------------------------------------------------===//
+
+  /// What is reduced over axes of the rule and others at once is reduced over those of the rule first.
+  void splitReductions(Block &block) {
+    std::vector<Op *> mixed;
+    Graph::walk(block, [&](Op &op) {
+      if (op.kind == OpKind::AllReduce && isReduction(op) && (toSet(op.axes) & ~toSet(rule->axes)))
+        mixed.push_back(&op);
+    });
+    for (Op *op : mixed) {
+      auto owner = std::make_unique<Op>(static_cast<const OpAttributes &>(*op));
+      llvm::erase_if(owner->axes, [&](AxisId axis) { return toSet(rule->axes) >> axis & 1; });
+      llvm::erase_if(op->axes, [&](AxisId axis) { return !(toSet(rule->axes) >> axis & 1); });
+      Value &first = *op->getResult();
+      Value *sum = owner->addResult(first.type, first.path);
+      sum->sharding = first.sharding;
+      sum->loc = first.loc;
+      sum->primal = first.primal;
+      first.replaceAllUsesWith(sum);
+      first.sharding.partial |= toSet(owner->axes);
+      owner->addOperand(&first);
+      op->getBlock()->insertAfter(op, std::move(owner));
+    }
+  }
+
+  /// What is reduced over other axes behind a reduction of the rule: of each block and group of ranks by one message.
+  void mergeRest(Block &block) {
+    std::map<std::vector<int64_t>, std::vector<Op *>> groups;
+    for (auto &op : block) {
+      bool isRest = op->kind == OpKind::AllReduce && op->stages.empty() && op->getNumOperands() == 1 &&
+                    !(toSet(op->axes) & toSet(rule->axes)) && follows(*op);
+      std::optional<std::vector<int64_t>> kind = isRest ? getKind({{op.get()}}) : std::nullopt;
+      if (!isRest)
+        continue;
+      op->waitsForUnits = true;
+      if (kind)
+        groups[*kind].push_back(op.get());
+    }
+    for (auto &[kind, members] : groups)
+      if (members.size() > 1)
+        mergeCollectives(members, *members.back());
+    if (!groups.empty())
+      moveBehindOperands(block);
   }
 
   /// What is left over joins the bucket before it.

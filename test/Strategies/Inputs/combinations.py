@@ -203,7 +203,7 @@ def text(name, j):
     arguments = {
         "data_parallel": dict(dp=j.dp, per_microbatch=j.per_microbatch, **rule),
         "zero": dict(dp=j.dp, stage=j.zero, keep=j.keep, **rule),
-        "fsdp": dict(dp=j.dp, replicas=j.replica, prefetch=j.prefetch, keep=j.keep, reduce_type=rule["reduce_type"],
+        "fsdp": dict(dp=j.dp, replicas=j.replica, prefetch=j.prefetch, keep=j.keep, shard_type="none", reduce_type=rule["reduce_type"],
                      per_microbatch=j.per_microbatch, recompute=j.recompute == "lean"),
         "ring_attention": dict(dp=j.dp, cp=j.cp, uly=j.uly),
         "megatron": dict(dp=j.dp, **tensor, **rule, **isWhole, **pipeline),
