@@ -194,6 +194,8 @@ def text(name, j):
              "gpt": f"GPT({sizes}, T = {S}, rate = 0, fused = true)", "unfused": f"GPT({sizes}, T = {S + 8}, rate = 0.1)"}[j.model]
     hasRule = bool(j.bucket or j.bf16 or j.per_microbatch or j.overlap != "none")
     rule = dict(bucket=f"{j.bucket}B" if j.bucket else "none", reduce_type="bf16" if j.bf16 else "none", overlap=j.overlap)
+    if j.strategy == "megatron" and not j.bucket and j.overlap == "true":
+        rule["bucket"] = "1B"  # each gradient by itself, where none is Megatron's own size
     schedule = f"interleaved(v = {j.v})" if j.schedule == "interleaved" else j.schedule
     split = list(j.split) if j.pp > 1 else "none"
     pipeline = dict(pp=j.pp, pipeline_schedule=schedule, split=split) if j.pp > 1 else {}
