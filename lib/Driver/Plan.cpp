@@ -78,7 +78,7 @@ static bool proveAll(const PlanCommand &command, const SearchResult &found) {
     options.plan.servesSample = options.prove = true;
     llvm::outs() << "\nproof of";
     for (size_t i = 0; i != found.names.size(); ++i)
-      if (i >= found.space.names.size() || found.space.names[i].values.size() > 1)
+      if (found.varies[i] && !plan.values[i].empty())
         llvm::outs() << ' ' << found.names[i] << " = " << plan.values[i];
     llvm::outs() << '\n';
     llvm::outs().flush();

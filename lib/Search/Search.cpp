@@ -58,12 +58,14 @@ private:
   bool bindSpace();
   bool filter();
   void bindAll(SessionThreads &threads);
-  bool findReference();
+  void findReferences();
+  llvm::ArrayRef<Candidate> listCandidates(size_t space) const;
   void compileAll(SessionThreads &threads);
   void timeBest(SessionThreads &threads, llvm::ArrayRef<Candidate *> fitting);
   void findNearest(SessionThreads &threads);
   void rank();
   void findNeighbors(SessionThreads &threads);
+  void addOtherStrategies();
   bool checkRecords();
   void count();
   bool reportNothing();
@@ -75,19 +77,14 @@ private:
   /// No plan of this bound is among the best of those that were timed.
   bool isTooSlow(double time) const { return best.size() >= request.top && time > best[request.top - 1]; }
   bool isRankedByTime() const;
-  std::vector<CandidateValue> makeSlots(size_t number) const {
-    std::vector<CandidateValue> slots(result.space.countSlots());
-    space->findRule(number, slots);
-    return slots;
-  }
   /// Whether the first plan is before the second one.
   bool isBetter(const FoundPlan &a, const FoundPlan &b) const;
   double getRecord(const FoundPlan &plan, unsigned objective) const {
-    unsigned record = result.space.objectives[objective];
+    unsigned record = result.getObjectives()[objective];
     double value = plan.records[record];
     return sema::getSearchRecords()[record].isMost ? -value : value;
   }
-  bool isFront() const { return result.space.objectives.size() > 1; }
+  bool isFront() const { return result.getObjectives().size() > 1; }
   bool isStopped() const {
     return (request.stop && *request.stop) ||
            (request.seconds > 0 &&
@@ -96,10 +93,10 @@ private:
 
   Session &session;
   const SearchRequest &request;
-  std::optional<Space> space;
+  std::optional<Spaces> spaces;
   std::vector<size_t> numByRule;
   std::vector<Candidate> candidates;
-  ModelCosts model;
+  std::vector<std::optional<ModelCosts>> models; ///< By strategy; nothing: none of its plans compiles.
   bool usesBounds = false;
   std::vector<double> best; ///< Ticks of the best plans that were timed, ascending.
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
@@ -108,6 +105,12 @@ private:
 
 Plan SearchResult::getPlan(size_t number) const {
   Plan plan = base;
+  size_t tried = 0;
+  for (size_t count; number >= (count = Space(spaces[tried]).count().value_or(number + 1)); ++tried)
+    number -= count;
+  const sema::BoundSearch &space = spaces[tried];
+  if (space.strategy.value)
+    plan.set("job.strategy", sema::OverrideValue::expression(space.strategy.text));
   std::vector<size_t> digits = Space(space).decode(number);
   for (size_t i = 0; i != digits.size(); ++i)
     plan.set(space.names[i].getQualified(), space.names[i].values[digits[i]].given);
@@ -142,12 +145,18 @@ bool Searcher::bindSpace() {
     return false;
   result.job = job->name.name.str();
   result.base = request.plan;
+  std::optional<std::vector<sema::SearchedStrategy>> strategies =
+      sema::findSearchedStrategies(session.getFiles(), *job, request.changes, session.getDiags());
+  if (!strategies)
+    return false;
   std::vector<sema::SearchChange> changes;
   Plan ofModel(result.job);
   for (const sema::SearchChange &change : request.changes) {
     llvm::StringRef name = llvm::StringRef(change.name);
     name = name.contains('.') ? name.rsplit('.').second : name;
-    llvm::StringRef owner = sema::findSearchOwner(session.getFiles(), *job, name);
+    if (name == "strategy")
+      continue;
+    llvm::StringRef owner = sema::findSearchOwner(session.getFiles(), *job, name, *strategies);
     if (change.values.size() > 1 || !owner.empty())
       changes.push_back(change);
     else
@@ -163,44 +172,46 @@ bool Searcher::bindSpace() {
     session.getDiags().report(job->name.loc(), diag::SearchNeedsMachine).range(job->name.range) << result.job;
     return false;
   }
-  std::optional<sema::BoundSearch> bound = sema::bindSearch(
-      session.getFiles(), *c.job, changes, c.sizes, c.binding,
+  std::optional<std::vector<sema::BoundSearch>> bound = sema::bindSearch(
+      session.getFiles(), *c.job, *strategies, changes, c.sizes, c.binding,
       [&](llvm::StringRef name) { return countIterations(*c.graph, name); }, session.getDiags());
   if (!bound)
     return false;
-  result.space = std::move(*bound);
-  space.emplace(result.space);
+  result.spaces = std::move(*bound);
+  spaces.emplace(result.spaces);
+  result.names = spaces->getNames();
+  for (size_t i = 0; i != result.names.size(); ++i)
+    result.varies.push_back(spaces->varies(i));
+  models.resize(result.spaces.size());
   usesBounds = request.usesBounds;
-  for (const sema::SearchedName &name : result.space.names) {
-    result.names.push_back(name.name);
-    // Model, batch, precision, machine and runtime are those of all plans.
-    bool isOfPlan = name.owner == "strategy" || name.name == "gpus" || name.name == "microbatch";
-    usesBounds &= isOfPlan || name.values.size() == 1;
-  }
-  for (const sema::FollowingName &name : result.space.following)
-    result.names.push_back(name.name);
+  for (const sema::BoundSearch &space : result.spaces)
+    for (const sema::SearchedName &name : space.names) {
+      // Model, batch, precision, machine and runtime are those of all plans.
+      bool isOfPlan = name.owner == "strategy" || name.name == "gpus" || name.name == "microbatch";
+      usesBounds &= isOfPlan || name.values.size() == 1;
+    }
   return true;
 }
 
 /// What values alone decide.
 bool Searcher::filter() {
-  std::optional<size_t> count = space->count();
+  std::optional<size_t> count = spaces->count();
   if (!count || *count > mostCandidates) {
     session.getDiags().report(SMLoc(), diag::SpaceTooLarge)
         << (count ? formatCount(*count) : "more than 64 bits count") << formatCount(mostCandidates);
     return false;
   }
   result.numCandidates = *count;
-  numByRule.resize(space->countRules());
-  std::vector<CandidateValue> slots(result.space.countSlots());
+  numByRule.resize(spaces->countRules());
+  std::vector<CandidateValue> slots;
   for (size_t number = 0; number != *count; ++number) {
-    if (std::optional<size_t> rule = space->findRule(number, slots)) {
+    if (std::optional<size_t> rule = spaces->findRule(number, slots)) {
       ++numByRule[*rule];
       continue;
     }
     Candidate &candidate = candidates.emplace_back();
     candidate.number = number;
-    if (std::optional<__int128> most = space->findMostMemory(slots))
+    if (std::optional<__int128> most = spaces->findMostMemory(number, slots))
       candidate.limit = std::max<__int128>(*most, 1);
   }
   return true;
@@ -246,8 +257,11 @@ void Searcher::bind(Session &own, Candidate &candidate) const {
   setLimit(candidate, c);
   if (!usesBounds)
     return;
-  candidate.memory = findLeastMemory(c, model);
-  candidate.time = findLeastTime(c, model);
+  const std::optional<ModelCosts> &model = models[spaces->locate(candidate.number).space];
+  if (!model)
+    return;
+  candidate.memory = findLeastMemory(c, *model);
+  candidate.time = findLeastTime(c, *model);
   if (candidate.limit && candidate.memory > candidate.limit)
     candidate.state = State::TooLarge;
 }
@@ -356,43 +370,47 @@ void Searcher::compile(Session &own, Candidate &candidate, Depth depth) const {
   FoundPlan &found = *kept;
   candidate.plan = kept;
   found.number = candidate.number;
-  found.values = space->describe(candidate.number);
+  found.values = spaces->describe(candidate.number);
   found.costs = summarize(*report);
   found.shares = findShares(*report);
   found.records = listRecords(*report, found.costs);
   candidate.state = State::Found;
-  std::vector<CandidateValue> slots = makeSlots(candidate.number);
-  for (size_t i = 0; i != found.records.size(); ++i)
-    slots[result.space.getFirstRecord() + i].number = toRational(found.records[i]);
-  for (size_t i = 0; i != result.space.requirements.size(); ++i) {
-    const sema::SearchRequirement &requirement = result.space.requirements[i];
-    std::optional<CandidateValue> holds =
-        requirement.needsReport ? requirement.condition.evaluate(slots) : std::optional(CandidateValue{{1, 1}, 0});
-    if (holds && holds->isTrue())
-      continue;
+  std::vector<Rational> records;
+  for (double record : found.records)
+    records.push_back(toRational(record));
+  if (std::optional<size_t> rule = spaces->findRuleOfReport(candidate.number, records)) {
     candidate.state = State::Excluded;
-    candidate.rule = result.space.following.size() + i;
+    candidate.rule = *rule;
     candidate.plan.reset();
-    return;
   }
 }
 
-/// The first plan that compiles says what all have in common.
-bool Searcher::findReference() {
+/// The first plan of a strategy that compiles says what all have in common.
+void Searcher::findReferences() {
   if (!usesBounds)
-    return true;
-  // A few in a row may be refused for one value of the first name: others are tried in between.
-  constexpr size_t mostTries = 64;
-  size_t stride = std::max<size_t>(candidates.size() / mostTries, 1);
-  for (size_t i = 0; i < candidates.size(); i += stride) {
-    Result compiled = session.compile(result.getPlan(candidates[i].number));
-    if (const Report *report = compiled.getReport()) {
-      model = findModelCosts(compiled.getCompilation(), *report);
-      return true;
+    return;
+  for (size_t space = 0; space != models.size(); ++space) {
+    llvm::ArrayRef<Candidate> own = listCandidates(space);
+    // A few in a row may be refused for one value of the first name: others are tried in between.
+    constexpr size_t mostTries = 64;
+    size_t stride = std::max<size_t>(own.size() / mostTries, 1);
+    for (size_t i = 0; i < own.size() && !models[space]; i += stride) {
+      Result compiled = session.compile(result.getPlan(own[i].number));
+      if (const Report *report = compiled.getReport())
+        models[space] = findModelCosts(compiled.getCompilation(), *report);
     }
   }
-  usesBounds = false;
-  return true;
+  usesBounds = llvm::any_of(models, [](const std::optional<ModelCosts> &model) { return model.has_value(); });
+}
+
+/// Those of a strategy, as far as requirements allow them.
+llvm::ArrayRef<Candidate> Searcher::listCandidates(size_t space) const {
+  auto find = [&](size_t number) {
+    return llvm::partition_point(candidates, [&](const Candidate &of) { return of.number < number; });
+  };
+  auto begin = find(spaces->getFirst(space));
+  auto end = space + 1 == models.size() ? candidates.end() : find(spaces->getFirst(space + 1));
+  return llvm::makeArrayRef(candidates.data() + (begin - candidates.begin()), end - begin);
 }
 
 void Searcher::bindAll(SessionThreads &threads) {
@@ -406,9 +424,11 @@ bool Searcher::isBetter(const FoundPlan &a, const FoundPlan &b) const {
 
 /// Plans are ranked by time, and all have one batch.
 bool Searcher::isRankedByTime() const {
-  llvm::StringRef objective = sema::getSearchRecords()[result.space.objectives.front()].name;
-  bool hasRanks = llvm::any_of(result.space.names, [](const sema::SearchedName &name) {
-    return name.owner == "job" && name.values.size() == 1; // `gpus`
+  llvm::StringRef objective = sema::getSearchRecords()[result.getObjectives().front()].name;
+  bool hasRanks = llvm::all_of(result.spaces, [](const sema::BoundSearch &space) {
+    return llvm::any_of(space.names, [](const sema::SearchedName &name) {
+      return name.owner == "job" && name.values.size() == 1; // `gpus`
+    });
   });
   return usesBounds && !isFront() && (objective == "step" || (objective == "tokens_per_gpu" && hasRanks));
 }
@@ -517,7 +537,7 @@ void Searcher::findNearest(SessionThreads &threads) {
       consider(*candidate);
   }
   if (nearest)
-    result.nearest = NearestMiss{space->describe(nearest->number), nearest->memory, nearest->limit};
+    result.nearest = NearestMiss{spaces->describe(nearest->number), nearest->memory, nearest->limit};
 }
 
 void Searcher::rank() {
@@ -544,25 +564,27 @@ void Searcher::rank() {
 }
 
 void Searcher::findNeighbors(SessionThreads &threads) {
-  std::vector<size_t> digits = space->decode(result.best.front().number);
+  auto [own, ofBest] = spaces->locate(result.best.front().number);
+  const Space &space = spaces->get(own);
+  std::vector<size_t> digits = space.decode(ofBest);
   std::vector<Candidate> tried;
-  std::vector<CandidateValue> slots(result.space.countSlots());
+  std::vector<CandidateValue> slots;
   for (size_t i = 0; i != digits.size(); ++i) {
-    const sema::SearchedName &name = result.space.names[i];
+    const sema::SearchedName &name = result.spaces[own].names[i];
     for (size_t value = 0; value != name.values.size(); ++value) {
       if (value == digits[i])
         continue;
       std::vector<size_t> changed = digits;
       changed[i] = value;
-      size_t number = space->encode(changed);
+      size_t number = spaces->getFirst(own) + space.encode(changed);
       NeighborPlan &neighbor = result.neighbors.emplace_back();
       neighbor.name = name.name;
       neighbor.from = name.values[digits[i]].getText();
       neighbor.to = name.values[value].getText();
       Candidate &candidate = tried.emplace_back();
       candidate.number = number;
-      if (std::optional<size_t> rule = space->findRule(number, slots)) {
-        neighbor.reason = space->describeRule(*rule);
+      if (std::optional<size_t> rule = spaces->findRule(number, slots)) {
+        neighbor.reason = spaces->describeRule(*rule);
         candidate.state = State::Excluded;
         continue;
       }
@@ -586,7 +608,38 @@ void Searcher::findNeighbors(SessionThreads &threads) {
       continue;
     neighbor.reason = tried[i].state == State::TooLarge  ? "needs " + formatBytes(tried[i].memory)
                       : tried[i].state == State::Refused ? "refused [" + tried[i].refusal + "]"
-                                                         : space->describeRule(tried[i].rule);
+                                                         : spaces->describeRule(tried[i].rule);
+  }
+  addOtherStrategies();
+}
+
+/// The best plan of each other strategy, of those that were timed, or why there is none.
+void Searcher::addOtherStrategies() {
+  size_t own = spaces->locate(result.best.front().number).space;
+  for (size_t space = 0; space != result.spaces.size(); ++space) {
+    if (space == own)
+      continue;
+    NeighborPlan &neighbor = result.neighbors.emplace_back();
+    neighbor.name = result.names.front();
+    neighbor.from = result.spaces[own].strategy.label;
+    neighbor.to = result.spaces[space].strategy.label;
+    bool hasSlow = false, hasOpen = false;
+    const Candidate *nearest = nullptr, *refused = nullptr;
+    for (const Candidate &candidate : listCandidates(space)) {
+      if (candidate.plan && (!neighbor.plan || isBetter(*candidate.plan, *neighbor.plan)))
+        neighbor.plan = *candidate.plan;
+      hasSlow |= candidate.state == State::TooSlow;
+      hasOpen |= candidate.state == State::Waiting || candidate.state == State::Fits;
+      if (candidate.state == State::TooLarge && candidate.isExact && (!nearest || candidate.memory < nearest->memory))
+        nearest = &candidate;
+      if (candidate.state == State::Refused && !refused)
+        refused = &candidate;
+    }
+    neighbor.reason = hasSlow   ? "takes longer than those shown, by a lower bound"
+                      : hasOpen ? "was not compiled"
+                      : nearest ? "needs " + formatBytes(nearest->memory)
+                      : refused ? "refused [" + refused->refusal + "]"
+                                : "requirements allow none";
   }
 }
 
@@ -603,7 +656,7 @@ void Searcher::count() {
   }
   for (size_t rule = 0; rule != numByRule.size(); ++rule)
     if (numByRule[rule])
-      result.excluded.push_back({space->describeRule(rule), numByRule[rule]});
+      result.excluded.push_back({spaces->describeRule(rule), numByRule[rule]});
   for (const auto &[code, number] : refused)
     result.excluded.push_back({"refused [" + code + "]", number});
 }
@@ -619,7 +672,8 @@ bool Searcher::reportNothing() {
   if (result.numTooLarge && result.nearest) {
     std::string plan;
     for (size_t i = 0; i != result.names.size(); ++i)
-      plan += (i ? ", " : "") + result.names[i] + " = " + result.nearest->values[i];
+      if (!result.nearest->values[i].empty())
+        plan += (plan.empty() ? "" : ", ") + result.names[i] + " = " + result.nearest->values[i];
     session.getDiags().report(SMLoc(), diag::NothingFits)
         << formatCount(result.numTooLarge) << plan << formatBytes(result.nearest->needs)
         << formatBytes(result.nearest->limit);
@@ -627,12 +681,9 @@ bool Searcher::reportNothing() {
   }
   DiagnosticBuilder error = session.getDiags().report(SMLoc(), diag::EmptySearch) << numCandidates;
   for (size_t rule = 0; rule != numByRule.size(); ++rule)
-    if (numByRule[rule]) {
-      SMLoc loc = rule < result.space.following.size()
-                      ? SMLoc()
-                      : result.space.requirements[rule - result.space.following.size()].range.Start;
-      error.note(loc, diag::ExcludedHere) << formatCount(numByRule[rule]) << space->describeRule(rule);
-    }
+    if (numByRule[rule])
+      error.note(spaces->getLocation(rule), diag::ExcludedHere)
+          << formatCount(numByRule[rule]) << spaces->describeRule(rule);
   for (const ExcludedBy &excluded : result.excluded)
     if (llvm::StringRef(excluded.rule).startswith("refused"))
       error.note(SMLoc(), diag::ExcludedHere) << formatCount(excluded.count) << excluded.rule;
@@ -640,7 +691,7 @@ bool Searcher::reportNothing() {
 }
 
 bool Searcher::checkRecords() {
-  for (unsigned record : result.space.objectives) {
+  for (unsigned record : result.getObjectives()) {
     if (!std::isnan(result.best.front().records[record]))
       continue;
     llvm::StringRef name = sema::getSearchRecords()[record].name;
@@ -660,8 +711,7 @@ bool Searcher::run() {
   unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   SessionThreads threads(session, request.threads ? request.threads : std::min<size_t>(cores, candidates.size() + 1));
   if (!candidates.empty()) {
-    if (!findReference())
-      return false;
+    findReferences();
     bindAll(threads);
     compileAll(threads);
   }

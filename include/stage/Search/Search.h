@@ -15,7 +15,10 @@
 //      holds of parameters and optimizer states has a lower bound (Bounds.h). What cannot fit is excluded.
 //   4. The others are compiled in several threads, those with the lower bound of time first. Where memory says no, no
 //      time is sought. A plan whose bound of time is above the time of as many plans as are wanted is left out.
-//   5. The neighbours of the best plan, which differ in one value, are compiled where that has not been done.
+//   5. The neighbours of the best plan, which differ in one value, are compiled where that has not been done. Of another
+//      strategy the best plan is found.
+//
+// A search may try several strategies, each with a space of its own (stage/Sema/Search.h). Candidates have one numbering.
 //
 // All that is counted is a function of the candidates: rounds have the same plans in one thread and in many.
 //
@@ -57,7 +60,7 @@ using StepShares = std::vector<std::pair<std::string, Ticks>>;
 /// A candidate that was compiled.
 struct FoundPlan {
   size_t number = 0;               ///< Of the candidate.
-  std::vector<std::string> values; ///< Of SearchResult::names.
+  std::vector<std::string> values; ///< Of SearchResult::names; empty: the strategy has no such name.
   PlanCosts costs;
   StepShares shares;
   std::vector<double> records; ///< By getSearchRecords(); NaN: it has none.
@@ -69,7 +72,7 @@ struct ExcludedBy {
   size_t count = 0;
 };
 
-/// A plan that differs from the best one in one value.
+/// A plan that differs from the best one in one value, or the best plan of another strategy.
 struct NeighborPlan {
   std::string name, from, to;
   std::optional<FoundPlan> plan; ///< Nothing: it is excluded.
@@ -83,9 +86,10 @@ struct NearestMiss {
 };
 
 struct SearchResult {
-  sema::BoundSearch space;
+  std::vector<sema::BoundSearch> spaces; ///< Of the strategies that are tried, one or more.
   std::string job;
-  std::vector<std::string> names; ///< Of several values, and those that follow.
+  std::vector<std::string> names; ///< `strategy` where several are tried, what is searched, and what follows.
+  std::vector<bool> varies;       ///< Of names: candidates may differ in its value.
   size_t numCandidates = 0, numCompiled = 0, numFit = 0;
   std::vector<ExcludedBy> excluded; ///< By requirements, then by the compiler.
   size_t numTooLarge = 0;           ///< Of these, those that need too much memory, with and without being compiled.
@@ -96,6 +100,8 @@ struct SearchResult {
   bool isLimited = false; ///< Not all candidates were decided.
   size_t numUndecided = 0;
 
+  /// Records by which plans are ranked: one, or two of a front.
+  llvm::ArrayRef<unsigned> getObjectives() const { return spaces.front().objectives; }
   /// The plan of a candidate.
   Plan getPlan(size_t number) const;
   Plan base; ///< The values that all have.
