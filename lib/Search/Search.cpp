@@ -1,6 +1,8 @@
 //===- Search.cpp - the best plans of a job -------------------------------===//
 #include "stage/Search/Search.h"
 #include "Bounds.h"
+#include "Estimate.h"
+#include "Progress.h"
 #include "Space.h"
 #include "stage/AST/AST.h"
 #include "stage/IR/graph/PipelineChain.h"
@@ -12,7 +14,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <thread>
 
 using namespace stage;
@@ -20,12 +21,15 @@ using sema::CandidateValue;
 
 /// So many candidates are gone through in some minutes.
 constexpr size_t mostCandidates = 20'000'000;
+/// Of a larger space, whose search is limited, so many are looked at.
+constexpr size_t partOfLarge = 100'000;
 /// Plans of the first round, behind which those that fit are timed; each round is so many times as long as the one
 /// before. The same for any number of threads, as is the number of plans that are timed together.
 constexpr size_t firstRound = 64, growthOfRounds = 4, timedTogether = 8;
 
 namespace {
 enum class State : uint8_t {
+  Unbound,
   Waiting,  ///< It was bound, and may be compiled.
   Refused,  ///< By the compiler.
   TooLarge, ///< Its bound of memory says so, or memory that was accounted.
@@ -37,7 +41,7 @@ enum class State : uint8_t {
 
 struct Candidate {
   size_t number = 0;
-  State state = State::Waiting;
+  State state = State::Unbound;
   bool isExact = false; ///< `memory` was accounted.
   __int128 memory = 0;  ///< Bytes: a bound, or exact.
   __int128 limit = 0;   ///< Bytes; 0: none.
@@ -46,6 +50,11 @@ struct Candidate {
   std::string refusal;  ///< The code, and the text up to its numbers.
   std::shared_ptr<const FoundPlan> plan;
 };
+
+/// It was neither compiled nor excluded.
+bool isOpen(const Candidate &candidate) {
+  return candidate.state == State::Unbound || candidate.state == State::Waiting || candidate.state == State::Fits;
+}
 
 class Searcher {
 public:
@@ -57,6 +66,8 @@ public:
 private:
   bool bindSpace();
   bool filter();
+  bool reportTooLarge(std::optional<size_t> count);
+  Candidate makeCandidate(size_t number, llvm::ArrayRef<CandidateValue> slots) const;
   void bindAll(SessionThreads &threads);
   void findReferences();
   llvm::ArrayRef<Candidate> listCandidates(size_t space) const;
@@ -85,10 +96,14 @@ private:
     return sema::getSearchRecords()[record].isMost ? -value : value;
   }
   bool isFront() const { return result.getObjectives().size() > 1; }
-  bool isStopped() const {
+  /// `share`: of the seconds that the search may take.
+  bool isStopped(double share = 1) const {
     return (request.stop && *request.stop) ||
            (request.seconds > 0 &&
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > request.seconds);
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > request.seconds * share);
+  }
+  unsigned countThreads() const {
+    return request.threads ? request.threads : std::max(1u, std::thread::hardware_concurrency());
   }
 
   Session &session;
@@ -99,6 +114,7 @@ private:
   std::vector<std::optional<ModelCosts>> models; ///< By strategy; nothing: none of its plans compiles.
   bool usesBounds = false;
   std::vector<double> best; ///< Ticks of the best plans that were timed, ascending.
+  ProgressMeter meter{request.progress};
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 } // namespace
@@ -177,6 +193,10 @@ bool Searcher::bindSpace() {
       [&](llvm::StringRef name) { return countIterations(*c.graph, name); }, session.getDiags());
   if (!bound)
     return false;
+  if (request.wantsFront && bound->front().objectives.size() == 1) {
+    session.getDiags().report(job->name.loc(), diag::PictureNeedsFront).range(job->name.range) << result.job;
+    return false;
+  }
   result.spaces = std::move(*bound);
   spaces.emplace(result.spaces);
   result.names = spaces->getNames();
@@ -193,26 +213,61 @@ bool Searcher::bindSpace() {
   return true;
 }
 
+/// How long it would take is measured.
+bool Searcher::reportTooLarge(std::optional<size_t> count) {
+  std::string duration = "centuries";
+  if (count) {
+    auto prepare = [&](llvm::ArrayRef<size_t> numbers) {
+      for (size_t number : numbers)
+        candidates.emplace_back().number = number;
+      findReferences();
+    };
+    Depth depth = isRankedByTime() ? Depth::Bound : Depth::Time;
+    duration = formatDuration(estimateSeconds(*spaces, *count, countThreads(), prepare, [&](size_t number) {
+      Candidate candidate;
+      candidate.number = number;
+      bind(session, candidate);
+      if (candidate.state == State::Waiting)
+        compile(session, candidate, depth);
+    }));
+  }
+  session.getDiags().report(SMLoc(), diag::SpaceTooLarge)
+      << (count ? formatCount(*count) : "more than 64 bits count") << formatCount(mostCandidates) << duration;
+  return false;
+}
+
+Candidate Searcher::makeCandidate(size_t number, llvm::ArrayRef<CandidateValue> slots) const {
+  Candidate candidate;
+  candidate.number = number;
+  if (std::optional<__int128> most = spaces->findMostMemory(number, slots))
+    candidate.limit = std::max<__int128>(*most, 1);
+  return candidate;
+}
+
 /// What values alone decide.
 bool Searcher::filter() {
   std::optional<size_t> count = spaces->count();
-  if (!count || *count > mostCandidates) {
-    session.getDiags().report(SMLoc(), diag::SpaceTooLarge)
-        << (count ? formatCount(*count) : "more than 64 bits count") << formatCount(mostCandidates);
-    return false;
-  }
+  bool isLarge = !count || *count > mostCandidates, hasLimit = request.mostPlans || request.seconds > 0;
+  if (isLarge && (!count || !hasLimit))
+    return reportTooLarge(count);
   result.numCandidates = *count;
+  std::vector<size_t> part;
+  for (size_t i = 0; isLarge && i != partOfLarge; ++i)
+    part.push_back(ScatteredNumbers(*count).get(i));
+  llvm::sort(part);
+  size_t numDecided = isLarge ? part.size() : *count;
+  result.numUndecided = *count - numDecided;
+  result.isLimited = isLarge;
   numByRule.resize(spaces->countRules());
   std::vector<CandidateValue> slots;
-  for (size_t number = 0; number != *count; ++number) {
-    if (std::optional<size_t> rule = spaces->findRule(number, slots)) {
+  meter.begin(SearchProgress::Phase::Decide, numDecided);
+  for (size_t i = 0; i != numDecided; ++i) {
+    size_t number = isLarge ? part[i] : i;
+    meter.advance();
+    if (std::optional<size_t> rule = spaces->findRule(number, slots))
       ++numByRule[*rule];
-      continue;
-    }
-    Candidate &candidate = candidates.emplace_back();
-    candidate.number = number;
-    if (std::optional<__int128> most = spaces->findMostMemory(number, slots))
-      candidate.limit = std::max<__int128>(*most, 1);
+    else
+      candidates.push_back(makeCandidate(number, slots));
   }
   return true;
 }
@@ -249,6 +304,7 @@ struct OwnCompilation {
 void Searcher::bind(Session &own, Candidate &candidate) const {
   OwnCompilation compilation(own);
   Compilation &c = compilation.c;
+  candidate.state = State::Waiting;
   if (!bindPlan(c, result.getPlan(candidate.number))) {
     candidate.state = State::Refused;
     candidate.refusal = describeRefusal(compilation.messages.all);
@@ -414,7 +470,16 @@ llvm::ArrayRef<Candidate> Searcher::listCandidates(size_t space) const {
 }
 
 void Searcher::bindAll(SessionThreads &threads) {
-  threads.forEach(candidates.size(), [&](Session &own, size_t i) { bind(own, candidates[i]); });
+  // Half of the time is for compiling. Where it may end early the first value of a name is not tried alone.
+  constexpr double share = 0.5;
+  ScatteredNumbers scattered(candidates.size());
+  meter.begin(SearchProgress::Phase::Bind, candidates.size());
+  threads.forEach(candidates.size(), [&](Session &own, size_t i) {
+    if (isStopped(share))
+      return;
+    bind(own, candidates[request.seconds > 0 ? scattered.get(i) : i]);
+    meter.advance();
+  });
 }
 
 bool Searcher::isBetter(const FoundPlan &a, const FoundPlan &b) const {
@@ -458,9 +523,8 @@ void Searcher::compileAll(SessionThreads &threads) {
       order.push_back(&candidate);
   llvm::stable_sort(order, [](Candidate *a, Candidate *b) { return a->time < b->time; });
   bool isByTime = isRankedByTime();
-  std::mutex mutex; // of `progress`
-  SearchProgress progress;
   size_t done = 0;
+  meter.begin(SearchProgress::Phase::Compile, order.size());
   for (size_t round = firstRound; done != order.size(); round *= growthOfRounds) {
     size_t count = std::min(round, order.size() - done);
     if (request.mostPlans)
@@ -470,6 +534,7 @@ void Searcher::compileAll(SessionThreads &threads) {
     std::atomic<size_t> numCompiled = 0;
     threads.forEach(count, [&](Session &own, size_t i) {
       Candidate &candidate = *order[done + i];
+      meter.advance();
       if (isTooSlow(candidate.time)) {
         candidate.state = State::TooSlow;
         return;
@@ -478,26 +543,22 @@ void Searcher::compileAll(SessionThreads &threads) {
         return;
       compile(own, candidate, isByTime ? Depth::Bound : Depth::Time);
       ++numCompiled;
-      if (!request.progress)
-        return;
-      std::lock_guard<std::mutex> lock(mutex);
-      progress.compiled = result.numCompiled + numCompiled;
-      progress.left = order.size() - done - std::min(count, i);
-      request.progress(progress);
     });
     llvm::erase_if(fitting, [](Candidate *candidate) { return candidate->state != State::Fits; });
     for (size_t i = done; i != done + count; ++i)
       if (order[i]->state == State::Fits)
         fitting.push_back(order[i]);
     timeBest(threads, fitting);
+    if (!done && count != order.size())
+      meter.reportEstimate();
     done += count;
     result.numCompiled += numCompiled;
   }
   for (Candidate *candidate : order)
     if (candidate->state == State::Fits && isTooSlow(candidate->time))
       candidate->state = State::TooSlow;
-  for (Candidate *candidate : order)
-    result.numUndecided += candidate->state == State::Waiting || candidate->state == State::Fits;
+  for (const Candidate &candidate : candidates)
+    result.numUndecided += isOpen(candidate);
   result.isLimited = result.numUndecided > 0;
 }
 
@@ -560,6 +621,13 @@ void Searcher::rank() {
       front.push_back(std::move(plan));
     }
   }
+  auto isOfFront = [&](size_t number) {
+    return llvm::any_of(front, [&](const FoundPlan &plan) { return plan.number == number; });
+  };
+  for (const Candidate &candidate : candidates)
+    if (candidate.state == State::Found && !isOfFront(candidate.number))
+      result.behindFront.emplace_back(candidate.plan->records[result.getObjectives()[0]],
+                                      candidate.plan->records[result.getObjectives()[1]]);
   result.best = std::move(front);
 }
 
@@ -589,12 +657,13 @@ void Searcher::findNeighbors(SessionThreads &threads) {
         continue;
       }
       auto known = llvm::partition_point(candidates, [&](const Candidate &of) { return of.number < number; });
-      candidate = *known;
+      bool isKnown = known != candidates.end() && known->number == number;
+      candidate = isKnown ? *known : makeCandidate(number, slots);
     }
   }
   threads.forEach(tried.size(), [&](Session &own, size_t i) {
     Candidate &candidate = tried[i];
-    if (candidate.state == State::Waiting || candidate.state == State::Fits || candidate.state == State::TooSlow ||
+    if (isOpen(candidate) || candidate.state == State::TooSlow ||
         (candidate.state == State::TooLarge && !candidate.isExact))
       compile(own, candidate);
     if (candidate.state == State::TooLarge && !candidate.isExact)
@@ -629,7 +698,7 @@ void Searcher::addOtherStrategies() {
       if (candidate.plan && (!neighbor.plan || isBetter(*candidate.plan, *neighbor.plan)))
         neighbor.plan = *candidate.plan;
       hasSlow |= candidate.state == State::TooSlow;
-      hasOpen |= candidate.state == State::Waiting || candidate.state == State::Fits;
+      hasOpen |= isOpen(candidate);
       if (candidate.state == State::TooLarge && candidate.isExact && (!nearest || candidate.memory < nearest->memory))
         nearest = &candidate;
       if (candidate.state == State::Refused && !refused)
@@ -708,8 +777,8 @@ bool Searcher::checkRecords() {
 bool Searcher::run() {
   if (!bindSpace() || !filter())
     return false;
-  unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  SessionThreads threads(session, request.threads ? request.threads : std::min<size_t>(cores, candidates.size() + 1));
+  SessionThreads threads(session,
+                         request.threads ? request.threads : std::min<size_t>(countThreads(), candidates.size() + 1));
   if (!candidates.empty()) {
     findReferences();
     bindAll(threads);

@@ -129,7 +129,9 @@ Spaces::Place Spaces::locate(size_t number) const {
   return {space, number - firsts[space]};
 }
 
-std::string Spaces::describeRule(size_t rule) const { return spaces[rules[rule].first].describeRule(rules[rule].second); }
+std::string Spaces::describeRule(size_t rule) const {
+  return spaces[rules[rule].first].describeRule(rules[rule].second);
+}
 
 llvm::SMLoc Spaces::getLocation(size_t rule) const {
   auto [space, number] = rules[rule];
@@ -191,8 +193,7 @@ bool Spaces::varies(size_t name) const {
   std::optional<std::string> only;
   for (const sema::BoundSearch &search : searches) {
     auto known = llvm::find_if(search.names, [&](const sema::SearchedName &of) { return of.name == names[name]; });
-    if (known == search.names.end() || known->values.size() > 1 ||
-        (only && *only != known->values.front().getText()))
+    if (known == search.names.end() || known->values.size() > 1 || (only && *only != known->values.front().getText()))
       return true;
     only = known->values.front().getText();
   }

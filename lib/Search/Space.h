@@ -37,8 +37,8 @@ private:
   const sema::BoundSearch &search;
 };
 
-/// The spaces of all strategies that a search tries, one after the other: candidates of the second one have numbers from
-/// the count of the first one on. Rules that several spaces have are one.
+/// The spaces of all strategies that a search tries, one after the other: candidates of the second one have numbers
+/// from the count of the first one on. Rules that several spaces have are one.
 class Spaces {
 public:
   explicit Spaces(llvm::ArrayRef<sema::BoundSearch> searches);
@@ -79,7 +79,7 @@ private:
   std::vector<Space> spaces;
   std::vector<size_t> firsts; ///< Of each space.
   std::optional<size_t> total;
-  std::vector<std::pair<size_t, size_t>> rules;     ///< A space that has it, and its number there.
+  std::vector<std::pair<size_t, size_t>> rules; ///< A space that has it, and its number there.
   std::vector<std::vector<size_t>> ruleOfSpace; ///< By the number that a space gives it.
   std::vector<std::string> names;
 };

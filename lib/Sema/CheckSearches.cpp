@@ -17,8 +17,7 @@ using llvm::dyn_cast;
 namespace {
 class SearchChecker : public NameChecker {
 public:
-  SearchChecker(const Program &program, const ast::File &file, const ast::JobDecl &job,
-                const ast::SearchStmt &search)
+  SearchChecker(const Program &program, const ast::File &file, const ast::JobDecl &job, const ast::SearchStmt &search)
       : NameChecker(program, file) {
     for (const ast::SearchStmt::Values &entry : search.values)
       if (entry.name.name == strategyWord)
@@ -97,8 +96,8 @@ void SearchChecker::checkObjective(const ast::Expr *expr) {
 void SearchChecker::checkStrategies(const ast::SearchStmt::Values &entry) {
   std::optional<std::vector<const ast::Expr *>> calls = listStrategyCalls(entry);
   if (!calls)
-    diags.report(entry.values->loc(), diag::WrongKind).range(entry.values->range)
-        << "a list of strategies in brackets" << "'" + textOf(entry.values) + "'";
+    diags.report(entry.values->loc(), diag::WrongKind).range(entry.values->range) << "a list of strategies in brackets"
+                                                                                  << "'" + textOf(entry.values) + "'";
   else
     for (const ast::Expr *call : *calls)
       if (!findCalledStrategy(program, call, file))
@@ -124,8 +123,7 @@ void SearchChecker::checkValues(const ast::SearchStmt::Values &entry) {
     return checkStrategies(entry);
   // What an entry calls may be computed; such names are checked when the job is bound.
   auto lacksName = [&](const JobParts &each) {
-    return each.findOwner(name).empty() && each.model.decl &&
-           (each.strategy.decl || !each.entries.count(strategyWord));
+    return each.findOwner(name).empty() && each.model.decl && (each.strategy.decl || !each.entries.count(strategyWord));
   };
   if (llvm::all_of(parts, lacksName)) {
     DiagnosticBuilder error = diags.report(entry.name.loc(), diag::SearchedUnknown).range(entry.name.range) << name;

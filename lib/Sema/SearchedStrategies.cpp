@@ -1,8 +1,8 @@
 //===- SearchedStrategies.cpp - the strategies that a search tries --------===//
 //
-// `strategy in [megatron(tp = 1), fsdp(dp = gpus)];` in the block of a job, or `-D strategy='fsdp(dp = 8),single()'` of the
-// command line, which counts where both are said. A plan gets the text of the call as its entry `strategy`, which is read
-// in the main file: the call must mean the same there.
+// `strategy in [megatron(tp = 1), fsdp(dp = gpus)];` in the block of a job, or `-D strategy='fsdp(dp = 8),single()'` of
+// the command line, which counts where both are said. A plan gets the text of the call as its entry `strategy`, which
+// is read in the main file: the call must mean the same there.
 //
 //===----------------------------------------------------------------------===//
 #include "JobParts.h"

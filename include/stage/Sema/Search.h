@@ -134,14 +134,14 @@ struct SearchChange {
   std::vector<OverrideValue> values;
 };
 
-/// The strategies that a search tries: those of the command line (`-D strategy=...`), or those that the block of the job
-/// lists. None: it tries that of the job. Nothing after a report.
+/// The strategies that a search tries: those of the command line (`-D strategy=...`), or those that the block of the
+/// job lists. None: it tries that of the job. Nothing after a report.
 std::optional<std::vector<SearchedStrategy>> findSearchedStrategies(Program &program, const ast::JobDecl &job,
                                                                     ArrayRef<SearchChange> changes,
                                                                     DiagnosticEngine &diags);
 
-/// The parameters, dims and words of a step that a search may name, and whose they are. Empty: there is none. Of several
-/// strategies the first one that has the name says that.
+/// The parameters, dims and words of a step that a search may name, and whose they are. Empty: there is none. Of
+/// several strategies the first one that has the name says that.
 StringRef findSearchOwner(const Program &program, const ast::JobDecl &job, StringRef name,
                           ArrayRef<SearchedStrategy> strategies);
 
