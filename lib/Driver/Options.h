@@ -99,8 +99,11 @@ struct PlanCommand {
   SearchRequest request;
   ReportKind report = ReportKind::Text;
   bool prove = false;
-  std::string output; ///< The file of the best plan; empty: none, `-`: standard output, and nothing else there.
+  bool showsProgress = false; ///< Also without a terminal, in lines.
+  std::string output;         ///< The file of the best plan; empty: none, `-`: standard output, and nothing else there.
   Existing existing = Existing::Keep;
+  std::string picture; ///< The file of the front as SVG or PDF; empty: none.
+  PictureFrame frame{"", 0};
   std::string launcher; ///< Whose arguments of the best plan are printed, and nothing else; empty: none.
 };
 

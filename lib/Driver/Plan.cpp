@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ConvertPicture.h"
 #include "stage/Search/Search.h"
 #include "stage/Support/Table.h"
 #include "llvm/Support/Format.h"
@@ -24,20 +25,37 @@ static void interrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-/// How far it is, on a terminal, ten times a second.
-static std::function<void(const SearchProgress &)> makeProgress() {
+/// `64 of 21,064 plans compiled or left out, some 45 s left`
+static std::string describe(const SearchProgress &progress) {
+  using Phase = SearchProgress::Phase;
+  std::string text = formatCount(progress.done) + " of " + formatCount(progress.done + progress.left);
+  text += progress.phase == Phase::Decide ? " candidates decided by values"
+          : progress.phase == Phase::Bind ? " candidates bound"
+                                          : " candidates compiled or left out";
+  return text + ", some " + formatDuration(progress.seconds) + " left";
+}
+
+/// How far it is: on a terminal ten times a second in one line, and with `--progress` a line in ten seconds, and one
+/// with how long the search takes once its first plans are compiled.
+static std::function<void(const SearchProgress &)> makeProgress(bool asLines) {
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds first(1000), between(100), betweenLines(10'000);
+  if (asLines)
+    return [last = Clock::now()](const SearchProgress &progress) mutable {
+      Clock::time_point now = Clock::now();
+      if (!progress.isEstimate && now - last < betweenLines)
+        return;
+      last = now;
+      llvm::errs() << describe(progress) << '\n';
+    };
   if (!llvm::errs().is_displayed())
     return nullptr;
-  using Clock = std::chrono::steady_clock;
   return [begin = Clock::now(), last = Clock::time_point()](const SearchProgress &progress) mutable {
-    constexpr std::chrono::milliseconds first(1000), between(100);
     Clock::time_point now = Clock::now();
     if (now - begin < first || now - last < between)
       return;
     last = now;
-    double each = std::chrono::duration<double>(now - begin).count() / double(std::max<size_t>(progress.compiled, 1));
-    llvm::errs() << '\r' << formatCount(progress.compiled) << " plans compiled, " << formatCount(progress.left)
-                 << " left, some " << formatCount(int64_t(each * double(progress.left))) << " s \033[K";
+    llvm::errs() << '\r' << describe(progress) << "\033[K";
   };
 }
 
@@ -78,7 +96,7 @@ static bool proveAll(const PlanCommand &command, const SearchResult &found) {
     options.plan.servesSample = options.prove = true;
     llvm::outs() << "\nproof of";
     for (size_t i = 0; i != found.names.size(); ++i)
-      if (i >= found.space.names.size() || found.space.names[i].values.size() > 1)
+      if (found.varies[i] && !plan.values[i].empty())
         llvm::outs() << ' ' << found.names[i] << " = " << plan.values[i];
     llvm::outs() << '\n';
     llvm::outs().flush();
@@ -87,17 +105,31 @@ static bool proveAll(const PlanCommand &command, const SearchResult &found) {
   return good;
 }
 
+static bool drawFront(const PlanCommand &command, const SearchResult &found, DiagnosticEngine &diags) {
+  std::string picture;
+  llvm::raw_string_ostream os(picture);
+  printFront(os, found, command.frame);
+  os.flush();
+  if (llvm::StringRef(command.picture).endswith(".pdf")) {
+    std::optional<std::string> pdf = convertToPdf(picture, diags);
+    if (!pdf)
+      return false;
+    picture = std::move(*pdf);
+  }
+  return writeFile(command.picture, picture, command.existing, diags);
+}
+
 bool stage::driver::runPlan(const PlanCommand &command) {
   Session session(command.files, getMessagePrinter());
   if (!session.load())
     return false;
   SearchRequest request = command.request;
   request.stop = &isInterrupted;
-  request.progress = makeProgress();
+  request.progress = makeProgress(command.showsProgress);
   std::signal(SIGINT, interrupt);
   keepMemoryOfPlans();
   std::optional<SearchResult> found = findPlans(session, request);
-  if (request.progress)
+  if (request.progress && !command.showsProgress)
     llvm::errs() << "\r\033[K";
   if (!found)
     return false;
@@ -111,6 +143,8 @@ bool stage::driver::runPlan(const PlanCommand &command) {
     if (!text || !writeFile(command.output, *text, command.existing, session.getDiags()))
       return false;
   }
+  if (!command.picture.empty() && !drawFront(command, *found, session.getDiags()))
+    return false;
   if (writesText)
     return true;
   if (command.report == ReportKind::Json) {

@@ -1,4 +1,5 @@
 //===- PlanOptions.cpp - the command line of stagec plan ------------------===//
+#include "ConvertPicture.h"
 #include "Options.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Support/CommandLine.h"
@@ -27,12 +28,24 @@ cl::opt<double> seconds("seconds", cl::desc("Begin no plan after so many seconds
                         cl::init(0), cl::value_desc("s"), cl::cat(category), cl::sub(command));
 cl::opt<unsigned> plans("plans", cl::desc("Compile so many plans at most; the most promising ones come first"),
                         cl::init(0), cl::value_desc("n"), cl::cat(category), cl::sub(command));
+cl::opt<bool> progress("progress",
+                       cl::desc("Say on standard error how long the search takes, and every ten seconds how far it is "
+                                "(default: on a terminal alone)"),
+                       cl::cat(category), cl::sub(command));
 cl::opt<bool> noBounds("no-bounds", cl::desc("Compile also what cannot fit or be among the best, to check bounds"),
                        cl::cat(category), cl::sub(command));
 cl::opt<bool> prove("prove", cl::desc("Prove the plans that are shown, as --prove does of a job"), cl::cat(category),
                     cl::sub(command));
 cl::opt<std::string> output("o", cl::desc("Write the first plan as a job into <best.stg>"), cl::value_desc("best.stg"),
                             cl::cat(category), cl::sub(command));
+cl::opt<std::string> picture("picture",
+                             cl::desc("Draw the front of two objectives ('pareto') into <front.svg>, or front.pdf"),
+                             cl::value_desc("front.svg"), cl::cat(category), cl::sub(command));
+constexpr unsigned minWidth = 640, maxWidth = 16384, standardWidth = 900;
+cl::opt<unsigned> width("width", cl::desc("Width of the picture in pixels (default: 900)"), cl::init(standardWidth),
+                        cl::value_desc("pixels"), cl::cat(category), cl::sub(command));
+cl::opt<std::string> title("title", cl::desc("Title of the picture (default: the job and its records)"),
+                           cl::value_desc("text"), cl::cat(category), cl::sub(command));
 cl::opt<std::string> as("as",
                         cl::desc("Print the first plan as arguments of a framework, by a launcher of the library, and "
                                  "nothing else"),
@@ -57,9 +70,31 @@ bool stage::driver::isPlanCommand() { return bool(command); }
 
 void stage::driver::preparePlanOptions() { cl::HideUnrelatedOptions(category, command); }
 
+/// `--picture`, `--width`, `--title`.
+static void readFrontPicture(PlanCommand &result, DiagnosticEngine &diags) {
+  for (const cl::Option *option : {static_cast<const cl::Option *>(&width), static_cast<const cl::Option *>(&title)})
+    if (option->getNumOccurrences() && picture.empty())
+      diags.report(SMLoc(), diag::FlagWithoutEffect)
+          << ("--" + option->ArgStr).str() << "no picture is drawn (--picture)";
+  if (picture.empty())
+    return;
+  if (width < minWidth || width > maxWidth)
+    diags.report(SMLoc(), diag::BadPictureWidth) << int64_t(minWidth) << int64_t(maxWidth) << int64_t(width);
+  bool isPdf = llvm::StringRef(picture).endswith(".pdf");
+  if (!isPdf && !llvm::StringRef(picture).endswith(".svg"))
+    diags.report(SMLoc(), diag::FrontNeedsName) << picture;
+  if (isPdf)
+    findConverter(diags);
+  if (checkKeepsInput(picture, input, diags))
+    checkReplaceable(picture, result.existing, diags);
+  result.picture = picture;
+  result.frame = {title, int64_t(width)};
+  result.request.wantsFront = true;
+}
+
 PlanCommand stage::driver::readPlanCommand(const char *argv0, DiagnosticEngine &diags) {
   PlanCommand result;
-  for (const cl::opt<std::string> *option : {&input, &job, &output, &stdlib, &as})
+  for (const cl::opt<std::string> *option : {&input, &job, &output, &stdlib, &as, &picture})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << (option->ArgStr.empty()      ? "<job.stg>"
                                                    : option->ArgStr.size() > 1 ? ("--" + option->ArgStr).str()
@@ -106,11 +141,13 @@ PlanCommand stage::driver::readPlanCommand(const char *argv0, DiagnosticEngine &
   request.seconds = seconds;
   request.usesBounds = !noBounds;
   result.prove = prove;
+  result.showsProgress = progress;
   result.report = report;
   result.output = output;
   result.existing = force ? Existing::Replace : Existing::Keep;
   if (!output.empty() && checkKeepsInput(output, input, diags))
     checkReplaceable(output, result.existing, diags);
+  readFrontPicture(result, diags);
   result.launcher = as;
   if (!as.empty()) {
     result.files.libraries.push_back("launchers");
@@ -119,10 +156,11 @@ PlanCommand stage::driver::readPlanCommand(const char *argv0, DiagnosticEngine &
         diags.report(SMLoc(), diag::FlagWithoutEffect) << name << "--as prints the arguments and nothing else";
     };
     refuse(!output.empty(), "-o");
+    refuse(!picture.empty(), "--picture");
     refuse(prove, "--prove");
     refuse(report != ReportKind::Text, "--report");
   }
-  if (force && output.empty())
+  if (force && output.empty() && picture.empty())
     diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force"
                                                    << "no file is written (-o)";
   if (output == "-" && report != ReportKind::Text)

@@ -21,18 +21,19 @@ static std::string formatChange(double part, double whole) {
 }
 
 /// Names whose values differ, or could: those with one value alone are said once.
-static Comparison makeComparison(const SearchResult &result) {
+/// `missing` stands for those that a strategy does not have.
+static Comparison makeComparison(const SearchResult &result, const char *missing) {
   Comparison comparison;
   std::vector<size_t> shown;
   for (size_t i = 0; i != result.names.size(); ++i)
-    if (i >= result.space.names.size() || result.space.names[i].values.size() > 1) {
+    if (result.varies[i]) {
       shown.push_back(i);
       comparison.names.push_back(result.names[i]);
     }
   for (const FoundPlan &plan : result.best) {
     ComparedPlan row{result.job, {}, plan.costs, ""};
     for (size_t i : shown)
-      row.values.push_back(plan.values[i]);
+      row.values.push_back(plan.values[i].empty() ? missing : plan.values[i]);
     comparison.plans.push_back(std::move(row));
   }
   return comparison;
@@ -41,12 +42,16 @@ static Comparison makeComparison(const SearchResult &result) {
 /// `dp = gpus / (pp * tp)`, and names with one value.
 static void printHead(llvm::raw_ostream &os, const SearchResult &result) {
   os << "job " << result.job << ": " << formatCount(result.numCandidates) << " candidates";
-  for (const sema::FollowingName &follows : result.space.following)
-    os << ", " << follows.name << " = " << follows.formula;
+  for (const sema::BoundSearch &space : result.spaces)
+    for (const sema::FollowingName &follows : space.following) {
+      os << ", " << follows.name << " = " << follows.formula;
+      if (result.spaces.size() > 1)
+        os << " (" << space.strategy.label << ')';
+    }
   bool isFirst = true;
-  for (const sema::SearchedName &name : result.space.names)
-    if (name.values.size() == 1) {
-      os << (isFirst ? "; " : ", ") << name.name << " = " << name.values.front().getText();
+  for (size_t i = 0; i != result.names.size(); ++i)
+    if (!result.varies[i]) {
+      os << (isFirst ? "; " : ", ") << result.names[i] << " = " << result.best.front().values[i];
       isFirst = false;
     }
   os << '\n';
@@ -123,16 +128,16 @@ static void printNeighbors(llvm::raw_ostream &os, const SearchResult &result) {
 
 void stage::print(llvm::raw_ostream &os, const SearchResult &result) {
   printHead(os, result);
-  if (result.space.objectives.size() > 1)
-    os << "no other plan is better in both '" << sema::getSearchRecords()[result.space.objectives[0]].name << "' and '"
-       << sema::getSearchRecords()[result.space.objectives[1]].name << "'\n";
-  printTimes(os, makeComparison(result));
+  if (result.getObjectives().size() > 1)
+    os << "no other plan is better in both '" << sema::getSearchRecords()[result.getObjectives()[0]].name << "' and '"
+       << sema::getSearchRecords()[result.getObjectives()[1]].name << "'\n";
+  printTimes(os, makeComparison(result, "-"));
   printExcluded(os, result);
   printNeighbors(os, result);
 }
 
 void stage::printCsv(llvm::raw_ostream &os, const SearchResult &result) {
-  Comparison comparison = makeComparison(result);
+  Comparison comparison = makeComparison(result, "");
   printCsv(os, comparison);
 }
 
@@ -164,22 +169,26 @@ void stage::printJson(llvm::raw_ostream &os, const SearchResult &result) {
   auto writeValues = [&](llvm::ArrayRef<std::string> values) {
     json.attributeObject("values", [&] {
       for (auto [name, value] : llvm::zip(result.names, values))
-        writeGiven(json, name, value);
+        if (!value.empty())
+          writeGiven(json, name, value);
     });
   };
   json.object([&] {
     json.attribute("schema", 2);
     json.attribute("job", result.job);
     json.attributeArray("objectives", [&] {
-      for (unsigned record : result.space.objectives)
+      for (unsigned record : result.getObjectives())
         json.value(sema::getSearchRecords()[record].name);
     });
     json.attributeArray("following", [&] {
-      for (const sema::FollowingName &follows : result.space.following)
-        json.object([&] {
-          json.attribute("name", follows.name);
-          json.attribute("formula", follows.formula);
-        });
+      for (const sema::BoundSearch &space : result.spaces)
+        for (const sema::FollowingName &follows : space.following)
+          json.object([&] {
+            if (space.strategy.value)
+              json.attribute("strategy", space.strategy.label);
+            json.attribute("name", follows.name);
+            json.attribute("formula", follows.formula);
+          });
     });
     json.attribute("candidates", int64_t(result.numCandidates));
     json.attribute("compiled", int64_t(result.numCompiled));

@@ -1,6 +1,8 @@
 //===- Search.cpp - the best plans of a job -------------------------------===//
 #include "stage/Search/Search.h"
 #include "Bounds.h"
+#include "Estimate.h"
+#include "Progress.h"
 #include "Space.h"
 #include "stage/AST/AST.h"
 #include "stage/IR/graph/PipelineChain.h"
@@ -12,7 +14,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <thread>
 
 using namespace stage;
@@ -20,12 +21,15 @@ using sema::CandidateValue;
 
 /// So many candidates are gone through in some minutes.
 constexpr size_t mostCandidates = 20'000'000;
+/// Of a larger space, whose search is limited, so many are looked at.
+constexpr size_t partOfLarge = 100'000;
 /// Plans of the first round, behind which those that fit are timed; each round is so many times as long as the one
 /// before. The same for any number of threads, as is the number of plans that are timed together.
 constexpr size_t firstRound = 64, growthOfRounds = 4, timedTogether = 8;
 
 namespace {
 enum class State : uint8_t {
+  Unbound,
   Waiting,  ///< It was bound, and may be compiled.
   Refused,  ///< By the compiler.
   TooLarge, ///< Its bound of memory says so, or memory that was accounted.
@@ -37,7 +41,7 @@ enum class State : uint8_t {
 
 struct Candidate {
   size_t number = 0;
-  State state = State::Waiting;
+  State state = State::Unbound;
   bool isExact = false; ///< `memory` was accounted.
   __int128 memory = 0;  ///< Bytes: a bound, or exact.
   __int128 limit = 0;   ///< Bytes; 0: none.
@@ -46,6 +50,11 @@ struct Candidate {
   std::string refusal;  ///< The code, and the text up to its numbers.
   std::shared_ptr<const FoundPlan> plan;
 };
+
+/// It was neither compiled nor excluded.
+bool isOpen(const Candidate &candidate) {
+  return candidate.state == State::Unbound || candidate.state == State::Waiting || candidate.state == State::Fits;
+}
 
 class Searcher {
 public:
@@ -57,13 +66,17 @@ public:
 private:
   bool bindSpace();
   bool filter();
+  bool reportTooLarge(std::optional<size_t> count);
+  Candidate makeCandidate(size_t number, llvm::ArrayRef<CandidateValue> slots) const;
   void bindAll(SessionThreads &threads);
-  bool findReference();
+  void findReferences();
+  llvm::ArrayRef<Candidate> listCandidates(size_t space) const;
   void compileAll(SessionThreads &threads);
   void timeBest(SessionThreads &threads, llvm::ArrayRef<Candidate *> fitting);
   void findNearest(SessionThreads &threads);
   void rank();
   void findNeighbors(SessionThreads &threads);
+  void addOtherStrategies();
   bool checkRecords();
   void count();
   bool reportNothing();
@@ -75,39 +88,45 @@ private:
   /// No plan of this bound is among the best of those that were timed.
   bool isTooSlow(double time) const { return best.size() >= request.top && time > best[request.top - 1]; }
   bool isRankedByTime() const;
-  std::vector<CandidateValue> makeSlots(size_t number) const {
-    std::vector<CandidateValue> slots(result.space.countSlots());
-    space->findRule(number, slots);
-    return slots;
-  }
   /// Whether the first plan is before the second one.
   bool isBetter(const FoundPlan &a, const FoundPlan &b) const;
   double getRecord(const FoundPlan &plan, unsigned objective) const {
-    unsigned record = result.space.objectives[objective];
+    unsigned record = result.getObjectives()[objective];
     double value = plan.records[record];
     return sema::getSearchRecords()[record].isMost ? -value : value;
   }
-  bool isFront() const { return result.space.objectives.size() > 1; }
-  bool isStopped() const {
+  bool isFront() const { return result.getObjectives().size() > 1; }
+  /// `share`: of the seconds that the search may take.
+  bool isStopped(double share = 1) const {
     return (request.stop && *request.stop) ||
            (request.seconds > 0 &&
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > request.seconds);
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > request.seconds * share);
+  }
+  unsigned countThreads() const {
+    return request.threads ? request.threads : std::max(1u, std::thread::hardware_concurrency());
   }
 
   Session &session;
   const SearchRequest &request;
-  std::optional<Space> space;
+  std::optional<Spaces> spaces;
   std::vector<size_t> numByRule;
   std::vector<Candidate> candidates;
-  ModelCosts model;
+  std::vector<std::optional<ModelCosts>> models; ///< By strategy; nothing: none of its plans compiles.
   bool usesBounds = false;
   std::vector<double> best; ///< Ticks of the best plans that were timed, ascending.
+  ProgressMeter meter{request.progress};
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 } // namespace
 
 Plan SearchResult::getPlan(size_t number) const {
   Plan plan = base;
+  size_t tried = 0;
+  for (size_t count; number >= (count = Space(spaces[tried]).count().value_or(number + 1)); ++tried)
+    number -= count;
+  const sema::BoundSearch &space = spaces[tried];
+  if (space.strategy.value)
+    plan.set("job.strategy", sema::OverrideValue::expression(space.strategy.text));
   std::vector<size_t> digits = Space(space).decode(number);
   for (size_t i = 0; i != digits.size(); ++i)
     plan.set(space.names[i].getQualified(), space.names[i].values[digits[i]].given);
@@ -142,12 +161,18 @@ bool Searcher::bindSpace() {
     return false;
   result.job = job->name.name.str();
   result.base = request.plan;
+  std::optional<std::vector<sema::SearchedStrategy>> strategies =
+      sema::findSearchedStrategies(session.getFiles(), *job, request.changes, session.getDiags());
+  if (!strategies)
+    return false;
   std::vector<sema::SearchChange> changes;
   Plan ofModel(result.job);
   for (const sema::SearchChange &change : request.changes) {
     llvm::StringRef name = llvm::StringRef(change.name);
     name = name.contains('.') ? name.rsplit('.').second : name;
-    llvm::StringRef owner = sema::findSearchOwner(session.getFiles(), *job, name);
+    if (name == "strategy")
+      continue;
+    llvm::StringRef owner = sema::findSearchOwner(session.getFiles(), *job, name, *strategies);
     if (change.values.size() > 1 || !owner.empty())
       changes.push_back(change);
     else
@@ -163,45 +188,86 @@ bool Searcher::bindSpace() {
     session.getDiags().report(job->name.loc(), diag::SearchNeedsMachine).range(job->name.range) << result.job;
     return false;
   }
-  std::optional<sema::BoundSearch> bound = sema::bindSearch(
-      session.getFiles(), *c.job, changes, c.sizes, c.binding,
+  std::optional<std::vector<sema::BoundSearch>> bound = sema::bindSearch(
+      session.getFiles(), *c.job, *strategies, changes, c.sizes, c.binding,
       [&](llvm::StringRef name) { return countIterations(*c.graph, name); }, session.getDiags());
   if (!bound)
     return false;
-  result.space = std::move(*bound);
-  space.emplace(result.space);
-  usesBounds = request.usesBounds;
-  for (const sema::SearchedName &name : result.space.names) {
-    result.names.push_back(name.name);
-    // Model, batch, precision, machine and runtime are those of all plans.
-    bool isOfPlan = name.owner == "strategy" || name.name == "gpus" || name.name == "microbatch";
-    usesBounds &= isOfPlan || name.values.size() == 1;
+  if (request.wantsFront && bound->front().objectives.size() == 1) {
+    session.getDiags().report(job->name.loc(), diag::PictureNeedsFront).range(job->name.range) << result.job;
+    return false;
   }
-  for (const sema::FollowingName &name : result.space.following)
-    result.names.push_back(name.name);
+  result.spaces = std::move(*bound);
+  spaces.emplace(result.spaces);
+  result.names = spaces->getNames();
+  for (size_t i = 0; i != result.names.size(); ++i)
+    result.varies.push_back(spaces->varies(i));
+  models.resize(result.spaces.size());
+  usesBounds = request.usesBounds;
+  for (const sema::BoundSearch &space : result.spaces)
+    for (const sema::SearchedName &name : space.names) {
+      // Model, batch, precision, machine and runtime are those of all plans.
+      bool isOfPlan = name.owner == "strategy" || name.name == "gpus" || name.name == "microbatch";
+      usesBounds &= isOfPlan || name.values.size() == 1;
+    }
   return true;
+}
+
+/// How long it would take is measured.
+bool Searcher::reportTooLarge(std::optional<size_t> count) {
+  std::string duration = "centuries";
+  if (count) {
+    auto prepare = [&](llvm::ArrayRef<size_t> numbers) {
+      for (size_t number : numbers)
+        candidates.emplace_back().number = number;
+      findReferences();
+    };
+    Depth depth = isRankedByTime() ? Depth::Bound : Depth::Time;
+    duration = formatDuration(estimateSeconds(*spaces, *count, countThreads(), prepare, [&](size_t number) {
+      Candidate candidate;
+      candidate.number = number;
+      bind(session, candidate);
+      if (candidate.state == State::Waiting)
+        compile(session, candidate, depth);
+    }));
+  }
+  session.getDiags().report(SMLoc(), diag::SpaceTooLarge)
+      << (count ? formatCount(*count) : "more than 64 bits count") << formatCount(mostCandidates) << duration;
+  return false;
+}
+
+Candidate Searcher::makeCandidate(size_t number, llvm::ArrayRef<CandidateValue> slots) const {
+  Candidate candidate;
+  candidate.number = number;
+  if (std::optional<__int128> most = spaces->findMostMemory(number, slots))
+    candidate.limit = std::max<__int128>(*most, 1);
+  return candidate;
 }
 
 /// What values alone decide.
 bool Searcher::filter() {
-  std::optional<size_t> count = space->count();
-  if (!count || *count > mostCandidates) {
-    session.getDiags().report(SMLoc(), diag::SpaceTooLarge)
-        << (count ? formatCount(*count) : "more than 64 bits count") << formatCount(mostCandidates);
-    return false;
-  }
+  std::optional<size_t> count = spaces->count();
+  bool isLarge = !count || *count > mostCandidates, hasLimit = request.mostPlans || request.seconds > 0;
+  if (isLarge && (!count || !hasLimit))
+    return reportTooLarge(count);
   result.numCandidates = *count;
-  numByRule.resize(space->countRules());
-  std::vector<CandidateValue> slots(result.space.countSlots());
-  for (size_t number = 0; number != *count; ++number) {
-    if (std::optional<size_t> rule = space->findRule(number, slots)) {
+  std::vector<size_t> part;
+  for (size_t i = 0; isLarge && i != partOfLarge; ++i)
+    part.push_back(ScatteredNumbers(*count).get(i));
+  llvm::sort(part);
+  size_t numDecided = isLarge ? part.size() : *count;
+  result.numUndecided = *count - numDecided;
+  result.isLimited = isLarge;
+  numByRule.resize(spaces->countRules());
+  std::vector<CandidateValue> slots;
+  meter.begin(SearchProgress::Phase::Decide, numDecided);
+  for (size_t i = 0; i != numDecided; ++i) {
+    size_t number = isLarge ? part[i] : i;
+    meter.advance();
+    if (std::optional<size_t> rule = spaces->findRule(number, slots))
       ++numByRule[*rule];
-      continue;
-    }
-    Candidate &candidate = candidates.emplace_back();
-    candidate.number = number;
-    if (std::optional<__int128> most = space->findMostMemory(slots))
-      candidate.limit = std::max<__int128>(*most, 1);
+    else
+      candidates.push_back(makeCandidate(number, slots));
   }
   return true;
 }
@@ -238,6 +304,7 @@ struct OwnCompilation {
 void Searcher::bind(Session &own, Candidate &candidate) const {
   OwnCompilation compilation(own);
   Compilation &c = compilation.c;
+  candidate.state = State::Waiting;
   if (!bindPlan(c, result.getPlan(candidate.number))) {
     candidate.state = State::Refused;
     candidate.refusal = describeRefusal(compilation.messages.all);
@@ -246,8 +313,11 @@ void Searcher::bind(Session &own, Candidate &candidate) const {
   setLimit(candidate, c);
   if (!usesBounds)
     return;
-  candidate.memory = findLeastMemory(c, model);
-  candidate.time = findLeastTime(c, model);
+  const std::optional<ModelCosts> &model = models[spaces->locate(candidate.number).space];
+  if (!model)
+    return;
+  candidate.memory = findLeastMemory(c, *model);
+  candidate.time = findLeastTime(c, *model);
   if (candidate.limit && candidate.memory > candidate.limit)
     candidate.state = State::TooLarge;
 }
@@ -356,47 +426,60 @@ void Searcher::compile(Session &own, Candidate &candidate, Depth depth) const {
   FoundPlan &found = *kept;
   candidate.plan = kept;
   found.number = candidate.number;
-  found.values = space->describe(candidate.number);
+  found.values = spaces->describe(candidate.number);
   found.costs = summarize(*report);
   found.shares = findShares(*report);
   found.records = listRecords(*report, found.costs);
   candidate.state = State::Found;
-  std::vector<CandidateValue> slots = makeSlots(candidate.number);
-  for (size_t i = 0; i != found.records.size(); ++i)
-    slots[result.space.getFirstRecord() + i].number = toRational(found.records[i]);
-  for (size_t i = 0; i != result.space.requirements.size(); ++i) {
-    const sema::SearchRequirement &requirement = result.space.requirements[i];
-    std::optional<CandidateValue> holds =
-        requirement.needsReport ? requirement.condition.evaluate(slots) : std::optional(CandidateValue{{1, 1}, 0});
-    if (holds && holds->isTrue())
-      continue;
+  std::vector<Rational> records;
+  for (double record : found.records)
+    records.push_back(toRational(record));
+  if (std::optional<size_t> rule = spaces->findRuleOfReport(candidate.number, records)) {
     candidate.state = State::Excluded;
-    candidate.rule = result.space.following.size() + i;
+    candidate.rule = *rule;
     candidate.plan.reset();
-    return;
   }
 }
 
-/// The first plan that compiles says what all have in common.
-bool Searcher::findReference() {
+/// The first plan of a strategy that compiles says what all have in common.
+void Searcher::findReferences() {
   if (!usesBounds)
-    return true;
-  // A few in a row may be refused for one value of the first name: others are tried in between.
-  constexpr size_t mostTries = 64;
-  size_t stride = std::max<size_t>(candidates.size() / mostTries, 1);
-  for (size_t i = 0; i < candidates.size(); i += stride) {
-    Result compiled = session.compile(result.getPlan(candidates[i].number));
-    if (const Report *report = compiled.getReport()) {
-      model = findModelCosts(compiled.getCompilation(), *report);
-      return true;
+    return;
+  for (size_t space = 0; space != models.size(); ++space) {
+    llvm::ArrayRef<Candidate> own = listCandidates(space);
+    // A few in a row may be refused for one value of the first name: others are tried in between.
+    constexpr size_t mostTries = 64;
+    size_t stride = std::max<size_t>(own.size() / mostTries, 1);
+    for (size_t i = 0; i < own.size() && !models[space]; i += stride) {
+      Result compiled = session.compile(result.getPlan(own[i].number));
+      if (const Report *report = compiled.getReport())
+        models[space] = findModelCosts(compiled.getCompilation(), *report);
     }
   }
-  usesBounds = false;
-  return true;
+  usesBounds = llvm::any_of(models, [](const std::optional<ModelCosts> &model) { return model.has_value(); });
+}
+
+/// Those of a strategy, as far as requirements allow them.
+llvm::ArrayRef<Candidate> Searcher::listCandidates(size_t space) const {
+  auto find = [&](size_t number) {
+    return llvm::partition_point(candidates, [&](const Candidate &of) { return of.number < number; });
+  };
+  auto begin = find(spaces->getFirst(space));
+  auto end = space + 1 == models.size() ? candidates.end() : find(spaces->getFirst(space + 1));
+  return llvm::makeArrayRef(candidates.data() + (begin - candidates.begin()), end - begin);
 }
 
 void Searcher::bindAll(SessionThreads &threads) {
-  threads.forEach(candidates.size(), [&](Session &own, size_t i) { bind(own, candidates[i]); });
+  // Half of the time is for compiling. Where it may end early the first value of a name is not tried alone.
+  constexpr double share = 0.5;
+  ScatteredNumbers scattered(candidates.size());
+  meter.begin(SearchProgress::Phase::Bind, candidates.size());
+  threads.forEach(candidates.size(), [&](Session &own, size_t i) {
+    if (isStopped(share))
+      return;
+    bind(own, candidates[request.seconds > 0 ? scattered.get(i) : i]);
+    meter.advance();
+  });
 }
 
 bool Searcher::isBetter(const FoundPlan &a, const FoundPlan &b) const {
@@ -406,9 +489,11 @@ bool Searcher::isBetter(const FoundPlan &a, const FoundPlan &b) const {
 
 /// Plans are ranked by time, and all have one batch.
 bool Searcher::isRankedByTime() const {
-  llvm::StringRef objective = sema::getSearchRecords()[result.space.objectives.front()].name;
-  bool hasRanks = llvm::any_of(result.space.names, [](const sema::SearchedName &name) {
-    return name.owner == "job" && name.values.size() == 1; // `gpus`
+  llvm::StringRef objective = sema::getSearchRecords()[result.getObjectives().front()].name;
+  bool hasRanks = llvm::all_of(result.spaces, [](const sema::BoundSearch &space) {
+    return llvm::any_of(space.names, [](const sema::SearchedName &name) {
+      return name.owner == "job" && name.values.size() == 1; // `gpus`
+    });
   });
   return usesBounds && !isFront() && (objective == "step" || (objective == "tokens_per_gpu" && hasRanks));
 }
@@ -438,9 +523,8 @@ void Searcher::compileAll(SessionThreads &threads) {
       order.push_back(&candidate);
   llvm::stable_sort(order, [](Candidate *a, Candidate *b) { return a->time < b->time; });
   bool isByTime = isRankedByTime();
-  std::mutex mutex; // of `progress`
-  SearchProgress progress;
   size_t done = 0;
+  meter.begin(SearchProgress::Phase::Compile, order.size());
   for (size_t round = firstRound; done != order.size(); round *= growthOfRounds) {
     size_t count = std::min(round, order.size() - done);
     if (request.mostPlans)
@@ -450,6 +534,7 @@ void Searcher::compileAll(SessionThreads &threads) {
     std::atomic<size_t> numCompiled = 0;
     threads.forEach(count, [&](Session &own, size_t i) {
       Candidate &candidate = *order[done + i];
+      meter.advance();
       if (isTooSlow(candidate.time)) {
         candidate.state = State::TooSlow;
         return;
@@ -458,26 +543,22 @@ void Searcher::compileAll(SessionThreads &threads) {
         return;
       compile(own, candidate, isByTime ? Depth::Bound : Depth::Time);
       ++numCompiled;
-      if (!request.progress)
-        return;
-      std::lock_guard<std::mutex> lock(mutex);
-      progress.compiled = result.numCompiled + numCompiled;
-      progress.left = order.size() - done - std::min(count, i);
-      request.progress(progress);
     });
     llvm::erase_if(fitting, [](Candidate *candidate) { return candidate->state != State::Fits; });
     for (size_t i = done; i != done + count; ++i)
       if (order[i]->state == State::Fits)
         fitting.push_back(order[i]);
     timeBest(threads, fitting);
+    if (!done && count != order.size())
+      meter.reportEstimate();
     done += count;
     result.numCompiled += numCompiled;
   }
   for (Candidate *candidate : order)
     if (candidate->state == State::Fits && isTooSlow(candidate->time))
       candidate->state = State::TooSlow;
-  for (Candidate *candidate : order)
-    result.numUndecided += candidate->state == State::Waiting || candidate->state == State::Fits;
+  for (const Candidate &candidate : candidates)
+    result.numUndecided += isOpen(candidate);
   result.isLimited = result.numUndecided > 0;
 }
 
@@ -517,7 +598,7 @@ void Searcher::findNearest(SessionThreads &threads) {
       consider(*candidate);
   }
   if (nearest)
-    result.nearest = NearestMiss{space->describe(nearest->number), nearest->memory, nearest->limit};
+    result.nearest = NearestMiss{spaces->describe(nearest->number), nearest->memory, nearest->limit};
 }
 
 void Searcher::rank() {
@@ -540,39 +621,49 @@ void Searcher::rank() {
       front.push_back(std::move(plan));
     }
   }
+  auto isOfFront = [&](size_t number) {
+    return llvm::any_of(front, [&](const FoundPlan &plan) { return plan.number == number; });
+  };
+  for (const Candidate &candidate : candidates)
+    if (candidate.state == State::Found && !isOfFront(candidate.number))
+      result.behindFront.emplace_back(candidate.plan->records[result.getObjectives()[0]],
+                                      candidate.plan->records[result.getObjectives()[1]]);
   result.best = std::move(front);
 }
 
 void Searcher::findNeighbors(SessionThreads &threads) {
-  std::vector<size_t> digits = space->decode(result.best.front().number);
+  auto [own, ofBest] = spaces->locate(result.best.front().number);
+  const Space &space = spaces->get(own);
+  std::vector<size_t> digits = space.decode(ofBest);
   std::vector<Candidate> tried;
-  std::vector<CandidateValue> slots(result.space.countSlots());
+  std::vector<CandidateValue> slots;
   for (size_t i = 0; i != digits.size(); ++i) {
-    const sema::SearchedName &name = result.space.names[i];
+    const sema::SearchedName &name = result.spaces[own].names[i];
     for (size_t value = 0; value != name.values.size(); ++value) {
       if (value == digits[i])
         continue;
       std::vector<size_t> changed = digits;
       changed[i] = value;
-      size_t number = space->encode(changed);
+      size_t number = spaces->getFirst(own) + space.encode(changed);
       NeighborPlan &neighbor = result.neighbors.emplace_back();
       neighbor.name = name.name;
       neighbor.from = name.values[digits[i]].getText();
       neighbor.to = name.values[value].getText();
       Candidate &candidate = tried.emplace_back();
       candidate.number = number;
-      if (std::optional<size_t> rule = space->findRule(number, slots)) {
-        neighbor.reason = space->describeRule(*rule);
+      if (std::optional<size_t> rule = spaces->findRule(number, slots)) {
+        neighbor.reason = spaces->describeRule(*rule);
         candidate.state = State::Excluded;
         continue;
       }
       auto known = llvm::partition_point(candidates, [&](const Candidate &of) { return of.number < number; });
-      candidate = *known;
+      bool isKnown = known != candidates.end() && known->number == number;
+      candidate = isKnown ? *known : makeCandidate(number, slots);
     }
   }
   threads.forEach(tried.size(), [&](Session &own, size_t i) {
     Candidate &candidate = tried[i];
-    if (candidate.state == State::Waiting || candidate.state == State::Fits || candidate.state == State::TooSlow ||
+    if (isOpen(candidate) || candidate.state == State::TooSlow ||
         (candidate.state == State::TooLarge && !candidate.isExact))
       compile(own, candidate);
     if (candidate.state == State::TooLarge && !candidate.isExact)
@@ -586,7 +677,38 @@ void Searcher::findNeighbors(SessionThreads &threads) {
       continue;
     neighbor.reason = tried[i].state == State::TooLarge  ? "needs " + formatBytes(tried[i].memory)
                       : tried[i].state == State::Refused ? "refused [" + tried[i].refusal + "]"
-                                                         : space->describeRule(tried[i].rule);
+                                                         : spaces->describeRule(tried[i].rule);
+  }
+  addOtherStrategies();
+}
+
+/// The best plan of each other strategy, of those that were timed, or why there is none.
+void Searcher::addOtherStrategies() {
+  size_t own = spaces->locate(result.best.front().number).space;
+  for (size_t space = 0; space != result.spaces.size(); ++space) {
+    if (space == own)
+      continue;
+    NeighborPlan &neighbor = result.neighbors.emplace_back();
+    neighbor.name = result.names.front();
+    neighbor.from = result.spaces[own].strategy.label;
+    neighbor.to = result.spaces[space].strategy.label;
+    bool hasSlow = false, hasOpen = false;
+    const Candidate *nearest = nullptr, *refused = nullptr;
+    for (const Candidate &candidate : listCandidates(space)) {
+      if (candidate.plan && (!neighbor.plan || isBetter(*candidate.plan, *neighbor.plan)))
+        neighbor.plan = *candidate.plan;
+      hasSlow |= candidate.state == State::TooSlow;
+      hasOpen |= isOpen(candidate);
+      if (candidate.state == State::TooLarge && candidate.isExact && (!nearest || candidate.memory < nearest->memory))
+        nearest = &candidate;
+      if (candidate.state == State::Refused && !refused)
+        refused = &candidate;
+    }
+    neighbor.reason = hasSlow   ? "takes longer than those shown, by a lower bound"
+                      : hasOpen ? "was not compiled"
+                      : nearest ? "needs " + formatBytes(nearest->memory)
+                      : refused ? "refused [" + refused->refusal + "]"
+                                : "requirements allow none";
   }
 }
 
@@ -603,7 +725,7 @@ void Searcher::count() {
   }
   for (size_t rule = 0; rule != numByRule.size(); ++rule)
     if (numByRule[rule])
-      result.excluded.push_back({space->describeRule(rule), numByRule[rule]});
+      result.excluded.push_back({spaces->describeRule(rule), numByRule[rule]});
   for (const auto &[code, number] : refused)
     result.excluded.push_back({"refused [" + code + "]", number});
 }
@@ -619,7 +741,8 @@ bool Searcher::reportNothing() {
   if (result.numTooLarge && result.nearest) {
     std::string plan;
     for (size_t i = 0; i != result.names.size(); ++i)
-      plan += (i ? ", " : "") + result.names[i] + " = " + result.nearest->values[i];
+      if (!result.nearest->values[i].empty())
+        plan += (plan.empty() ? "" : ", ") + result.names[i] + " = " + result.nearest->values[i];
     session.getDiags().report(SMLoc(), diag::NothingFits)
         << formatCount(result.numTooLarge) << plan << formatBytes(result.nearest->needs)
         << formatBytes(result.nearest->limit);
@@ -627,12 +750,9 @@ bool Searcher::reportNothing() {
   }
   DiagnosticBuilder error = session.getDiags().report(SMLoc(), diag::EmptySearch) << numCandidates;
   for (size_t rule = 0; rule != numByRule.size(); ++rule)
-    if (numByRule[rule]) {
-      SMLoc loc = rule < result.space.following.size()
-                      ? SMLoc()
-                      : result.space.requirements[rule - result.space.following.size()].range.Start;
-      error.note(loc, diag::ExcludedHere) << formatCount(numByRule[rule]) << space->describeRule(rule);
-    }
+    if (numByRule[rule])
+      error.note(spaces->getLocation(rule), diag::ExcludedHere)
+          << formatCount(numByRule[rule]) << spaces->describeRule(rule);
   for (const ExcludedBy &excluded : result.excluded)
     if (llvm::StringRef(excluded.rule).startswith("refused"))
       error.note(SMLoc(), diag::ExcludedHere) << formatCount(excluded.count) << excluded.rule;
@@ -640,7 +760,7 @@ bool Searcher::reportNothing() {
 }
 
 bool Searcher::checkRecords() {
-  for (unsigned record : result.space.objectives) {
+  for (unsigned record : result.getObjectives()) {
     if (!std::isnan(result.best.front().records[record]))
       continue;
     llvm::StringRef name = sema::getSearchRecords()[record].name;
@@ -657,11 +777,10 @@ bool Searcher::checkRecords() {
 bool Searcher::run() {
   if (!bindSpace() || !filter())
     return false;
-  unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  SessionThreads threads(session, request.threads ? request.threads : std::min<size_t>(cores, candidates.size() + 1));
+  SessionThreads threads(session,
+                         request.threads ? request.threads : std::min<size_t>(countThreads(), candidates.size() + 1));
   if (!candidates.empty()) {
-    if (!findReference())
-      return false;
+    findReferences();
     bindAll(threads);
     compileAll(threads);
   }

@@ -12,10 +12,16 @@ std::optional<std::string> stage::writePlan(Session &session, const SearchResult
   const ast::JobDecl *job = sema::findJob(session.getFiles(), result.job, session.getDiags());
   if (!job)
     return std::nullopt;
+  Spaces spaces(result.spaces);
+  auto [space, number] = spaces.locate(plan.number);
+  const sema::BoundSearch &search = result.spaces[space];
+  auto findOwner = [&](llvm::StringRef name) {
+    return sema::findSearchOwner(session.getFiles(), *job, name, search.strategy);
+  };
   for (const sema::Override &value : result.base.values) {
     llvm::StringRef name = llvm::StringRef(value.name);
     name = name.contains('.') ? name.rsplit('.').second : name;
-    llvm::StringRef owner = sema::findSearchOwner(session.getFiles(), *job, name);
+    llvm::StringRef owner = findOwner(name);
     values.push_back({owner.empty() ? value.name : name.str(), owner, value.value.getSpelling()});
   }
   for (const sema::WrittenValue &value : values)
@@ -23,13 +29,11 @@ std::optional<std::string> stage::writePlan(Session &session, const SearchResult
       session.getDiags().report(SMLoc(), diag::ValueNotWritten) << value.name << value.text;
       return std::nullopt;
     }
-  Space space(result.space);
-  std::vector<std::string> texts = space.describe(plan.number);
+  std::vector<std::string> texts = spaces.get(space).describe(number);
   for (size_t i = 0; i != texts.size(); ++i) {
-    bool follows = i >= result.space.names.size();
-    std::string name =
-        follows ? result.space.following[i - result.space.names.size()].name : result.space.names[i].name;
-    values.push_back({name, sema::findSearchOwner(session.getFiles(), *job, name), texts[i]});
+    bool follows = i >= search.names.size();
+    std::string name = follows ? search.following[i - search.names.size()].name : search.names[i].name;
+    values.push_back({name, findOwner(name), texts[i]});
   }
-  return sema::writeJob(session.getFiles(), *job, values, session.getDiags());
+  return sema::writeJob(session.getFiles(), *job, search.strategy, values, session.getDiags());
 }

@@ -146,6 +146,8 @@ void JobBinder::readEntries() {
   for (StringRef word : jobEntries)
     targets.push_back({jobWord, word, job.decl->name.loc()});
   overrides.resolve(targets, /*isLast=*/false);
+  if (!gpus.value && overrides.find(jobWord, strategyWord)) // which may use the name as that of the job may
+    overrides.resolve(Overrides::Target{jobWord, gpusWord, job.decl->name.loc()}, /*isLast=*/false);
   for (StringRef word : jobEntries)
     if (const ast::Expr *value = overrides.find(jobWord, word))
       entries[word] = {value, program.getMain()};

@@ -1,7 +1,7 @@
 //===- BindSearch.cpp - the plans that a job leaves open ------------------===//
 //
 // Order: which names are searched, by the command line, the job and the strategy; then what follows from 'gpus'; then
-// requirements, which may name both.
+// requirements, which may name both. All of it is done for each strategy that the search tries.
 //
 //===----------------------------------------------------------------------===//
 #include "CandidateExpr.h"
@@ -9,6 +9,7 @@
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
 #include "llvm/ADT/StringExtras.h"
+#include <set>
 
 using namespace stage;
 using namespace stage::sema;
@@ -29,20 +30,48 @@ std::optional<unsigned> stage::sema::findSearchRecord(StringRef name) {
 }
 
 namespace {
+/// Values that the parameter of one strategy cannot have are tried with others, and refused if none can have them.
+struct ValueUses {
+  struct LeftOut {
+    const ast::Expr *expr;
+    std::string text;
+    const ast::Param *param;
+    const ast::File *file;
+    CTValue value;
+  };
+  std::vector<LeftOut> leftOut;
+  std::set<std::pair<const ast::Expr *, std::string>> taken;
+};
+
 class SearchBinder {
 public:
-  SearchBinder(Program &program, const BoundJob &model, ArrayRef<SearchChange> changes, SizeContext &sizes,
-               const SizeBinding &binding, CandidateCompiler::CountIterations countIterations, DiagnosticEngine &diags)
-      : program(program), model(model), changes(changes), countIterations(countIterations), diags(diags),
-        evaluator(program, sizes, binding, obligations, diags), parts(program, *model.decl),
+  /// `all`: the parts of the job with each of the strategies that the search tries.
+  SearchBinder(Program &program, const BoundJob &model, const SearchedStrategy &strategy, ArrayRef<JobParts> all,
+               ValueUses &uses, ArrayRef<SearchChange> changes, SizeContext &sizes, const SizeBinding &binding,
+               CandidateCompiler::CountIterations countIterations, DiagnosticEngine &diags)
+      : program(program), model(model), all(all), uses(uses), changes(changes), countIterations(countIterations),
+        diags(diags), silence(diags.getSources(), /*consumer=*/nullptr),
+        evaluator(program, sizes, binding, obligations, diags),
+        silent(program, sizes, binding, silentObligations, silence), parts(program, *model.decl, strategy),
         compiler(evaluator, parts, model, search, countIterations) {
     evaluator.setModel(model.model);
+    silent.setModel(model.model);
+    search.strategy = strategy;
   }
 
   bool bind();
+  /// Reports values that no strategy can have.
+  bool checkUses();
   BoundSearch search;
 
 private:
+  /// Another strategy has the name, and this one does not.
+  bool isOfOther(StringRef name) const {
+    return parts.findOwner(name).empty() &&
+           llvm::any_of(all, [&](const JobParts &other) { return !other.findOwner(name).empty(); });
+  }
+  bool dependsOnOthers(const ast::Param &param) const;
+  bool isLeftOut(const SearchedName &searched, const CTValue &value, const ast::Expr *expr);
   bool isSearched(StringRef name) const {
     return llvm::any_of(search.names, [&](const SearchedName &known) { return known.name == name; });
   }
@@ -59,11 +88,14 @@ private:
 
   Program &program;
   const BoundJob &model;
+  ArrayRef<JobParts> all;
+  ValueUses &uses;
   ArrayRef<SearchChange> changes;
   CandidateCompiler::CountIterations countIterations;
   DiagnosticEngine &diags;
-  Obligations obligations;
-  Evaluator evaluator;
+  DiagnosticEngine silence; ///< Of `silent`, which asks whether a value is legal.
+  Obligations obligations, silentObligations;
+  Evaluator evaluator, silent;
   JobParts parts;
   CandidateCompiler compiler;
 };
@@ -73,12 +105,51 @@ private:
 void SearchBinder::addChanges() {
   for (const SearchChange &change : changes) {
     StringRef name = StringRef(change.name).contains('.') ? StringRef(change.name).rsplit('.').second : change.name;
+    if (name == strategyWord || isOfOther(name))
+      continue;
     SearchedName &searched = search.names.emplace_back();
     searched.owner = parts.findOwner(name);
     searched.name = searched.owner.empty() ? change.name : name.str();
     for (const OverrideValue &value : change.values)
       searched.values.push_back({value, compiler.makeValue(value)});
   }
+}
+
+/// Whether the strategy cannot have a value that another one may have.
+bool SearchBinder::isLeftOut(const SearchedName &searched, const CTValue &value, const ast::Expr *expr) {
+  if (all.size() < 2 || searched.owner != strategyWord)
+    return false;
+  const ast::File &file = program.getFile(*parts.strategy.decl);
+  std::string text = evaluator.format(value);
+  for (const ast::Param &param : parts.strategy.decl->params)
+    if (param.name.name == searched.name && !dependsOnOthers(param) &&
+        !silent.convert(value, param, Environment(file), expr->range)) {
+      uses.leftOut.push_back({expr, text, &param, &file, value});
+      return true;
+    }
+  uses.taken.insert({expr, text});
+  return false;
+}
+
+bool SearchBinder::checkUses() {
+  for (const ValueUses::LeftOut &left : uses.leftOut)
+    if (!uses.taken.count({left.expr, left.text})) {
+      evaluator.convert(left.value, *left.param, Environment(*left.file), left.expr->range);
+      return false;
+    }
+  return true;
+}
+
+/// Other parameters decide which values are legal.
+bool SearchBinder::dependsOnOthers(const ast::Param &param) const {
+  bool found = false;
+  ArrayRef<ast::Param> params = parts.strategy.decl->params;
+  if (param.legal)
+    walk(param.legal, [&](const ast::Expr *part) {
+      if (auto *name = dyn_cast<ast::NameExpr>(part))
+        found |= llvm::any_of(params, [&](const ast::Param &other) { return other.name.name == name->name; });
+    });
+  return found;
 }
 
 /// Whether the values that the parameter of a strategy may have include this one, where no other parameter decides it.
@@ -88,19 +159,15 @@ bool SearchBinder::checkLegal(const SearchedName &searched, const CTValue &value
   for (const ast::Param &param : parts.strategy.decl->params) {
     if (param.name.name != searched.name || !param.legal)
       continue;
-    bool isOfOthers = false;
-    walk(param.legal, [&](const ast::Expr *part) {
-      if (auto *name = dyn_cast<ast::NameExpr>(part))
-        isOfOthers |= llvm::any_of(parts.strategy.decl->params,
-                                   [&](const ast::Param &other) { return other.name.name == name->name; });
-    });
-    if (!isOfOthers)
+    if (!dependsOnOthers(param))
       return evaluator.convert(value, param, Environment(program.getFile(*parts.strategy.decl)), range).has_value();
   }
   return true;
 }
 
 bool SearchBinder::addValue(SearchedName &searched, const CTValue &value, const ast::Expr *expr) {
+  if (isLeftOut(searched, value, expr))
+    return true;
   if (!checkLegal(searched, value, expr->range))
     return false;
   std::string text = value.isSize() || value.isBool() ? evaluator.format(value) : textOf(expr);
@@ -114,6 +181,7 @@ bool SearchBinder::addValue(SearchedName &searched, const CTValue &value, const 
 }
 
 bool SearchBinder::addName(const ast::SearchStmt::Values &entry, const ast::File &file) {
+  size_t numLeftOut = uses.leftOut.size();
   SearchedName searched;
   searched.name = entry.name.name.str();
   searched.owner = parts.findOwner(entry.name.name);
@@ -159,6 +227,8 @@ bool SearchBinder::addName(const ast::SearchStmt::Values &entry, const ast::File
       return false;
     }
   }
+  if (searched.values.empty() && uses.leftOut.size() > numLeftOut)
+    return true; // all values are of other strategies
   if (searched.values.empty()) {
     diags.report(entry.values->loc(), diag::EmptyDomain).range(entry.values->range)
         << searched.name << textOf(entry.values);
@@ -183,7 +253,8 @@ bool SearchBinder::addBlock(const ast::SearchStmt &block, const ast::File &file,
   for (const ast::SearchStmt::Values &entry : block.values) {
     if (isOfJob && (entry.name.name == objectiveWord || entry.name.name == paretoWord))
       ok &= addObjective(entry);
-    else if (!isSearched(entry.name.name))
+    else if (!isSearched(entry.name.name) && !isOfOther(entry.name.name) &&
+             (!isOfJob || entry.name.name != strategyWord))
       ok &= addName(entry, file);
   }
   return ok;
@@ -317,6 +388,13 @@ bool SearchBinder::addRequirements(const ast::SearchStmt &block, const ast::File
   bool ok = true;
   for (const ast::Stmt *stmt : block.requires_) {
     auto *require = llvm::cast<ast::RequireStmt>(stmt);
+    bool asksOther = false;
+    walk(require->condition, [&](const ast::Expr *part) {
+      auto *name = dyn_cast<ast::NameExpr>(part);
+      asksOther |= name && isOfOther(name->name);
+    });
+    if (asksOther)
+      continue;
     std::optional<CandidateExpr> condition = compiler.compile(require->condition, file);
     ok &= condition.has_value();
     if (!condition)
@@ -360,11 +438,23 @@ bool SearchBinder::bind() {
   return ok;
 }
 
-std::optional<BoundSearch> stage::sema::bindSearch(Program &program, const BoundJob &model,
-                                                   ArrayRef<SearchChange> changes, SizeContext &sizes,
-                                                   const SizeBinding &binding,
-                                                   CandidateCompiler::CountIterations countIterations,
-                                                   DiagnosticEngine &diags) {
-  SearchBinder binder(program, model, changes, sizes, binding, countIterations, diags);
-  return binder.bind() ? std::optional(std::move(binder.search)) : std::nullopt;
+std::optional<std::vector<BoundSearch>>
+stage::sema::bindSearch(Program &program, const BoundJob &model, ArrayRef<SearchedStrategy> strategies,
+                        ArrayRef<SearchChange> changes, SizeContext &sizes, const SizeBinding &binding,
+                        CandidateCompiler::CountIterations countIterations, DiagnosticEngine &diags) {
+  SearchedStrategy ofJob;
+  if (strategies.empty())
+    strategies = ofJob;
+  std::vector<JobParts> all;
+  for (const SearchedStrategy &strategy : strategies)
+    all.emplace_back(program, *model.decl, strategy);
+  ValueUses uses;
+  std::vector<BoundSearch> searches;
+  for (const SearchedStrategy &strategy : strategies) {
+    SearchBinder binder(program, model, strategy, all, uses, changes, sizes, binding, countIterations, diags);
+    if (!binder.bind() || (&strategy == &strategies.back() && !binder.checkUses()))
+      return std::nullopt;
+    searches.push_back(std::move(binder.search));
+  }
+  return searches;
 }

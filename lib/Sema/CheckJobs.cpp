@@ -95,17 +95,24 @@ void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
   bool ends = !job.base || (expectDecl<ast::JobDecl>(job.base, "job") && extends.check(job));
   checkEntryNames(job.entries, "job", candidates(jobEntries));
   bool saysGpus = ends && findGpus(program, job);
-  for (const ast::EntryStmt *entry : job.entries) {
+  auto checkValue = [&](const ast::Expr *value, StringRef entry) {
     ScopeGuard ofSearch(*this);
-    if (saysGpus && entry->name.name == strategyWord)
+    if (saysGpus && entry == strategyWord)
       define(SymbolKind::Scalar, {gpusWord, SMRange()});
-    if (auto *with = dyn_cast<ast::WithExpr>(entry->value))
-      checkWith(*with, entry->name.name);
-    else if (entry->name.name == stepWord)
-      checkStep(entry->value);
+    if (auto *with = dyn_cast<ast::WithExpr>(value))
+      checkWith(*with, entry);
+    else if (entry == stepWord)
+      checkStep(value);
     else
-      checkEntry(entry->value, entry->name.name);
-  }
+      checkEntry(value, entry);
+  };
+  for (const ast::EntryStmt *entry : job.entries)
+    checkValue(entry->value, entry->name.name);
+  for (const ast::SearchStmt *search : job.searches)
+    for (const ast::SearchStmt::Values &entry : search->values)
+      if (entry.name.name == strategyWord)
+        for (const ast::Expr *call : listStrategyCalls(entry).value_or(std::vector<const ast::Expr *>()))
+          checkValue(call, entry.name.name);
   if (ends)
     checkSearches(program, file, job);
 }

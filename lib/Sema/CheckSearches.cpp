@@ -17,8 +17,16 @@ using llvm::dyn_cast;
 namespace {
 class SearchChecker : public NameChecker {
 public:
-  SearchChecker(const Program &program, const ast::File &file, const ast::JobDecl &job)
-      : NameChecker(program, file), parts(program, job) {}
+  SearchChecker(const Program &program, const ast::File &file, const ast::JobDecl &job, const ast::SearchStmt &search)
+      : NameChecker(program, file) {
+    for (const ast::SearchStmt::Values &entry : search.values)
+      if (entry.name.name == strategyWord)
+        if (std::optional<std::vector<const ast::Expr *>> calls = listStrategyCalls(entry))
+          for (const ast::Expr *call : *calls)
+            parts.emplace_back(program, job, SearchedStrategy{call, &file, "", ""});
+    if (parts.empty())
+      parts.emplace_back(program, job);
+  }
 
   void check(const ast::SearchStmt &search);
 
@@ -27,11 +35,19 @@ private:
   void defineRepeats(ArrayRef<ast::Stmt *> body);
   void checkValues(const ast::SearchStmt::Values &entry);
   void checkObjective(const ast::Expr *expr);
+  void checkStrategies(const ast::SearchStmt::Values &entry);
+  std::vector<Candidate> listNames() const {
+    std::vector<Candidate> names;
+    for (const JobParts &each : parts)
+      for (const Candidate &name : each.listNames())
+        names.push_back(name);
+    return names;
+  }
   void defineOnce(StringRef name) {
     if (!find(name))
       define(SymbolKind::Scalar, {name, SMRange()});
   }
-  JobParts parts;
+  std::vector<JobParts> parts; ///< With each of the strategies that are tried.
   unsigned numObjectives = 0;
 };
 } // namespace
@@ -50,13 +66,13 @@ void SearchChecker::defineRepeats(ArrayRef<ast::Stmt *> body) {
 }
 
 void SearchChecker::defineNames() {
-  for (const Candidate &name : parts.listNames())
+  for (const Candidate &name : listNames())
     defineOnce(name.name);
   for (const SearchRecord &record : getSearchRecords())
     defineOnce(record.name);
   defineOnce(machineWord);
-  if (parts.model.decl)
-    defineRepeats(parts.model.decl->body);
+  if (parts.front().model.decl)
+    defineRepeats(parts.front().model.decl->body);
 }
 
 void SearchChecker::checkObjective(const ast::Expr *expr) {
@@ -76,6 +92,18 @@ void SearchChecker::checkObjective(const ast::Expr *expr) {
     suggestNearest(error, name->name, name->range, candidates);
 }
 
+/// The calls themselves are checked as that of the job is (CheckJobs.cpp).
+void SearchChecker::checkStrategies(const ast::SearchStmt::Values &entry) {
+  std::optional<std::vector<const ast::Expr *>> calls = listStrategyCalls(entry);
+  if (!calls)
+    diags.report(entry.values->loc(), diag::WrongKind).range(entry.values->range) << "a list of strategies in brackets"
+                                                                                  << "'" + textOf(entry.values) + "'";
+  else
+    for (const ast::Expr *call : *calls)
+      if (!findCalledStrategy(program, call, file))
+        diags.report(call->loc(), diag::SearchedStrategy).range(call->range) << textOf(call);
+}
+
 void SearchChecker::checkValues(const ast::SearchStmt::Values &entry) {
   StringRef name = entry.name.name;
   if (name == objectiveWord || name == paretoWord) {
@@ -91,11 +119,15 @@ void SearchChecker::checkValues(const ast::SearchStmt::Values &entry) {
       checkObjective(element);
     return;
   }
+  if (name == strategyWord)
+    return checkStrategies(entry);
   // What an entry calls may be computed; such names are checked when the job is bound.
-  if (parts.findOwner(name).empty() && parts.model.decl &&
-      (parts.strategy.decl || !parts.entries.count(strategyWord))) {
+  auto lacksName = [&](const JobParts &each) {
+    return each.findOwner(name).empty() && each.model.decl && (each.strategy.decl || !each.entries.count(strategyWord));
+  };
+  if (llvm::all_of(parts, lacksName)) {
     DiagnosticBuilder error = diags.report(entry.name.loc(), diag::SearchedUnknown).range(entry.name.range) << name;
-    suggestNearest(error, name, entry.name.range, parts.listNames());
+    suggestNearest(error, name, entry.name.range, listNames());
   }
   if (!entry.isOne && !mayBeList(entry.values))
     diags.report(entry.values->loc(), diag::WrongKind).range(entry.values->range) << "a list or a range of values"
@@ -122,6 +154,6 @@ void stage::sema::checkSearches(const Program &program, const ast::File &file, c
       program.getDiags().report(search->loc(), diag::JobSearchTwice).range(search->range);
       continue;
     }
-    SearchChecker(program, file, job).check(*search);
+    SearchChecker(program, file, job, *search).check(*search);
   }
 }

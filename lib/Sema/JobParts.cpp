@@ -2,7 +2,6 @@
 #include "JobParts.h"
 #include "Extends.h"
 #include "JobWords.h"
-#include "stage/Sema/Search.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -21,7 +20,20 @@ static JobParts::Called<Decl> findCalled(const Program &program, const ast::Expr
   return called;
 }
 
-JobParts::JobParts(const Program &program, const ast::JobDecl &job) {
+const ast::StrategyDecl *stage::sema::findCalledStrategy(const Program &program, const ast::Expr *expr,
+                                                         const ast::File &file) {
+  return findCalled<ast::StrategyDecl>(program, expr, file).decl;
+}
+
+std::optional<std::vector<const ast::Expr *>> stage::sema::listStrategyCalls(const ast::SearchStmt::Values &entry) {
+  if (entry.isOne)
+    return std::vector<const ast::Expr *>{entry.values};
+  auto *list = dyn_cast<ast::ListExpr>(entry.values);
+  return list ? std::optional(std::vector<const ast::Expr *>(list->elements.begin(), list->elements.end()))
+              : std::nullopt;
+}
+
+JobParts::JobParts(const Program &program, const ast::JobDecl &job, const SearchedStrategy &tried) {
   for (const ast::JobDecl *link : getChain(program, job)) {
     const ast::File &file = program.getFile(*link);
     for (const ast::EntryStmt *entry : link->entries)
@@ -30,6 +42,14 @@ JobParts::JobParts(const Program &program, const ast::JobDecl &job) {
       search = link->searches.front();
       searchFile = &file;
     }
+  }
+  if (tried.value) {
+    ast::EntryStmt entry;
+    entry.kind = ast::NodeKind::EntryStmt;
+    entry.range = tried.value->range;
+    entry.name = {strategyWord, tried.value->range};
+    entry.value = const_cast<ast::Expr *>(tried.value);
+    entries[strategyWord] = {program.getContext().create(entry), tried.file};
   }
   if (auto [entry, file] = entries.lookup(strategyWord); entry)
     strategy = findCalled<ast::StrategyDecl>(program, entry->value, *file);
@@ -83,8 +103,14 @@ bool stage::sema::mayBeList(const ast::Expr *expr) {
   return llvm::isa<ast::ListExpr, ast::ListForExpr, ast::RangeExpr, ast::CallExpr, ast::NameExpr, ast::IfExpr>(expr);
 }
 
-StringRef stage::sema::findSearchOwner(const Program &program, const ast::JobDecl &job, StringRef name) {
-  return JobParts(program, job).findOwner(name);
+StringRef stage::sema::findSearchOwner(const Program &program, const ast::JobDecl &job, StringRef name,
+                                       ArrayRef<SearchedStrategy> strategies) {
+  if (strategies.empty())
+    return JobParts(program, job).findOwner(name);
+  for (const SearchedStrategy &strategy : strategies)
+    if (StringRef owner = JobParts(program, job, strategy).findOwner(name); !owner.empty())
+      return owner;
+  return "";
 }
 
 const ast::Expr *stage::sema::findGpus(const Program &program, const ast::JobDecl &job) {

@@ -4,6 +4,8 @@
 //
 //   strategy = megatron(tp = 8) with distributed_optimizer();      its call, and the strategy that is called
 //
+// A search that tries several strategies has parts for each of them.
+//
 // Limits: an entry that is computed (`strategy = if fast { a() } else { b() };`) names nothing here.
 //
 //===----------------------------------------------------------------------===//
@@ -11,6 +13,7 @@
 #define STAGE_LIB_SEMA_JOBPARTS_H
 
 #include "stage/Sema/Program.h"
+#include "stage/Sema/Search.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace stage::sema {
@@ -34,13 +37,19 @@ struct JobParts {
   /// That of the strategy.
   const ast::SearchStmt *ownSearch = nullptr;
 
-  /// The chain of the job must end.
-  JobParts(const Program &program, const ast::JobDecl &job);
+  /// The chain of the job must end. `tried`: the strategy in place of that of the job, if it has a value.
+  JobParts(const Program &program, const ast::JobDecl &job, const SearchedStrategy &tried = SearchedStrategy());
   /// Whose a name is: `strategy`, `step`, `config`, of `gpus` `job`. Empty: nobody's.
   StringRef findOwner(StringRef name) const;
   /// All names that have an owner.
   std::vector<Candidate> listNames() const;
 };
+
+/// The declaration that an entry calls, or names: of `megatron(tp = 8) with part()` megatron. Null: it is no strategy.
+const ast::StrategyDecl *findCalledStrategy(const Program &program, const ast::Expr *expr, const ast::File &file);
+
+/// The calls of `strategy in [a(), b()]`, or of `strategy = a()`. Nothing: it is no such list.
+std::optional<std::vector<const ast::Expr *>> listStrategyCalls(const ast::SearchStmt::Values &entry);
 
 /// What the search of a job, or of the nearest one that it extends, says of `gpus`; null: nothing. The chain must end.
 const ast::Expr *findGpus(const Program &program, const ast::JobDecl &job);

@@ -82,8 +82,9 @@ private:
 } // namespace
 
 std::optional<std::string> stage::sema::writeJob(Program &program, const ast::JobDecl &job,
-                                                 ArrayRef<WrittenValue> values, DiagnosticEngine &diags) {
-  JobParts parts(program, job);
+                                                 const SearchedStrategy &strategy, ArrayRef<WrittenValue> values,
+                                                 DiagnosticEngine &diags) {
+  JobParts parts(program, job, strategy);
   JobWriter writer(program, values, parts);
   std::vector<ast::EntryStmt *> entries;
   for (const auto &[word, place] : parts.entries) {

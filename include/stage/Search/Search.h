@@ -15,9 +15,16 @@
 //      holds of parameters and optimizer states has a lower bound (Bounds.h). What cannot fit is excluded.
 //   4. The others are compiled in several threads, those with the lower bound of time first. Where memory says no, no
 //      time is sought. A plan whose bound of time is above the time of as many plans as are wanted is left out.
-//   5. The neighbours of the best plan, which differ in one value, are compiled where that has not been done.
+//   5. The neighbours of the best plan, which differ in one value, are compiled where that has not been done. Of
+//   another
+//      strategy the best plan is found.
+//
+// A search may try several strategies, each with a space of its own (stage/Sema/Search.h). Candidates have one
+// numbering.
 //
 // All that is counted is a function of the candidates: rounds have the same plans in one thread and in many.
+//
+// A space that is too large is refused with the time that it would take (Estimate.h), or searched in part.
 //
 // Limits: bounds are of plans with the batch and the model of the job; where these are searched there are none.
 // A search that is limited (`mostPlans`, `seconds`) says so, and its best plan is the best of those compiled.
@@ -28,6 +35,7 @@
 
 #include "stage/Compiler/Session.h"
 #include "stage/Report/Comparison.h"
+#include "stage/Report/PictureFrame.h"
 #include "stage/Sema/Search.h"
 #include <atomic>
 
@@ -35,20 +43,27 @@ namespace stage {
 
 /// How far a search is, for people.
 struct SearchProgress {
-  size_t compiled = 0, left = 0;
-  std::string best; ///< Empty: no plan fits yet.
+  /// Candidates are decided by values alone, then they are bound, then they are compiled.
+  enum class Phase : uint8_t { Decide, Bind, Compile };
+  Phase phase = Phase::Decide;
+  size_t done = 0, left = 0; ///< Candidates of this phase.
+  double seconds = 0;        ///< For those that are left, if they take as long as those before.
+  bool isEstimate = false;   ///< The first plans have just been compiled and timed; this is said once.
 };
+/// `40 s`, `3 h`: rounded, for people.
+std::string formatDuration(double seconds);
 
 struct SearchRequest {
-  Plan plan;                               ///< The job, and values that all candidates have.
-  std::vector<sema::SearchChange> changes; ///< Values in place of those of the program.
-  size_t top = 5;                          ///< Plans that are wanted.
-  unsigned threads = 0;                    ///< 0: one per core.
-  size_t mostPlans = 0;                    ///< To compile; 0: all.
-  double seconds = 0;                      ///< After which no plan is begun; 0: no limit.
-  bool usesBounds = true;                  ///< False: every candidate that requirements allow is compiled.
-  std::function<void(const SearchProgress &)> progress;
-  std::atomic<bool> *stop = nullptr; ///< Ends the search where it becomes true.
+  Plan plan;                                            ///< The job, and values that all candidates have.
+  std::vector<sema::SearchChange> changes;              ///< Values in place of those of the program.
+  size_t top = 5;                                       ///< Plans that are wanted.
+  unsigned threads = 0;                                 ///< 0: one per core.
+  size_t mostPlans = 0;                                 ///< To compile; 0: all.
+  double seconds = 0;                                   ///< After which no plan is begun; 0: no limit.
+  bool wantsFront = false;                              ///< A search with one objective is refused.
+  bool usesBounds = true;                               ///< False: every candidate that requirements allow is compiled.
+  std::function<void(const SearchProgress &)> progress; ///< Called often, by one thread at a time.
+  std::atomic<bool> *stop = nullptr;                    ///< Ends the search where it becomes true.
 };
 
 /// Shares of a step, of its ranks in the mean over stages: `products`, `exposed all_gather`, `bubble`.
@@ -57,7 +72,7 @@ using StepShares = std::vector<std::pair<std::string, Ticks>>;
 /// A candidate that was compiled.
 struct FoundPlan {
   size_t number = 0;               ///< Of the candidate.
-  std::vector<std::string> values; ///< Of SearchResult::names.
+  std::vector<std::string> values; ///< Of SearchResult::names; empty: the strategy has no such name.
   PlanCosts costs;
   StepShares shares;
   std::vector<double> records; ///< By getSearchRecords(); NaN: it has none.
@@ -69,7 +84,7 @@ struct ExcludedBy {
   size_t count = 0;
 };
 
-/// A plan that differs from the best one in one value.
+/// A plan that differs from the best one in one value, or the best plan of another strategy.
 struct NeighborPlan {
   std::string name, from, to;
   std::optional<FoundPlan> plan; ///< Nothing: it is excluded.
@@ -83,19 +98,23 @@ struct NearestMiss {
 };
 
 struct SearchResult {
-  sema::BoundSearch space;
+  std::vector<sema::BoundSearch> spaces; ///< Of the strategies that are tried, one or more.
   std::string job;
-  std::vector<std::string> names; ///< Of several values, and those that follow.
+  std::vector<std::string> names; ///< `strategy` where several are tried, what is searched, and what follows.
+  std::vector<bool> varies;       ///< Of names: candidates may differ in its value.
   size_t numCandidates = 0, numCompiled = 0, numFit = 0;
   std::vector<ExcludedBy> excluded; ///< By requirements, then by the compiler.
   size_t numTooLarge = 0;           ///< Of these, those that need too much memory, with and without being compiled.
   size_t numTooSlow = 0;            ///< Left out, because no plan of theirs can be among the best.
   std::optional<NearestMiss> nearest;
-  std::vector<FoundPlan> best; ///< The best first; of two objectives the front, by the first.
+  std::vector<FoundPlan> best;                        ///< The best first; of two objectives the front, by the first.
+  std::vector<std::pair<double, double>> behindFront; ///< Records of the other plans that were timed.
   std::vector<NeighborPlan> neighbors;
   bool isLimited = false; ///< Not all candidates were decided.
   size_t numUndecided = 0;
 
+  /// Records by which plans are ranked: one, or two of a front.
+  llvm::ArrayRef<unsigned> getObjectives() const { return spaces.front().objectives; }
   /// The plan of a candidate.
   Plan getPlan(size_t number) const;
   Plan base; ///< The values that all have.
@@ -113,6 +132,9 @@ void print(llvm::raw_ostream &os, const SearchResult &result);
 void printCsv(llvm::raw_ostream &os, const SearchResult &result);
 /// One JSON object, a value of docs/schema/plans.json.
 void printJson(llvm::raw_ostream &os, const SearchResult &result);
+
+/// The front of two objectives as SVG, with the plans behind it. An empty title: the job and its records.
+void printFront(llvm::raw_ostream &os, const SearchResult &result, const PictureFrame &frame);
 
 } // namespace stage
 

@@ -18,6 +18,14 @@
 // The block of a job counts, and that of the job that it extends where it has none; what the strategy's own block says
 // of other names is added, and so are its requirements.
 //
+// A search may try several strategies, and each of them has a space of its own:
+//
+//     strategy in [megatron(dp = gpus / (pp * tp), pp = 1, tp = 1), fsdp(dp = gpus)];
+//     tp in [1, 2, 4];                      of megatron; fsdp has no 'tp', and its space does not get larger by it
+//
+// Names that a strategy does not have, values that its parameter cannot have, and requirements about such names are no
+// part of its space.
+//
 // Limits: expressions are of numbers, words, comparisons and `if`, and of what the evaluator makes a constant of. The
 // ranks of a strategy whose mesh stands in a part that it calls are not known here.
 //
@@ -100,7 +108,16 @@ struct SearchRequirement {
   std::optional<CandidateExpr> mostMemory;
 };
 
+/// One of `strategy in [megatron(tp = 1), fsdp(dp = gpus)];`
+struct SearchedStrategy {
+  const ast::Expr *value = nullptr; ///< Null: the strategy of the job, and no other one is tried.
+  const ast::File *file = nullptr;
+  std::string text;  ///< As the program writes it, for `job.strategy`.
+  std::string label; ///< The name of the strategy, or the text if several have this name.
+};
+
 struct BoundSearch {
+  SearchedStrategy strategy;
   std::vector<SearchedName> names;
   std::vector<FollowingName> following;
   std::vector<SearchRequirement> requirements;
@@ -117,15 +134,23 @@ struct SearchChange {
   std::vector<OverrideValue> values;
 };
 
-/// The parameters, dims and words of a step that a search may name, and whose they are. Empty: there is none.
-StringRef findSearchOwner(const Program &program, const ast::JobDecl &job, StringRef name);
+/// The strategies that a search tries: those of the command line (`-D strategy=...`), or those that the block of the
+/// job lists. None: it tries that of the job. Nothing after a report.
+std::optional<std::vector<SearchedStrategy>> findSearchedStrategies(Program &program, const ast::JobDecl &job,
+                                                                    ArrayRef<SearchChange> changes,
+                                                                    DiagnosticEngine &diags);
 
-/// Binds what a search of a job goes through. `model`: the job on one rank, bound. `countIterations`: of a repeat of
-/// the model, nothing if it has none of that name. Nothing after a report.
-std::optional<BoundSearch> bindSearch(Program &program, const BoundJob &model, ArrayRef<SearchChange> changes,
-                                      SizeContext &sizes, const SizeBinding &binding,
-                                      llvm::function_ref<std::optional<int64_t>(StringRef)> countIterations,
-                                      DiagnosticEngine &diags);
+/// The parameters, dims and words of a step that a search may name, and whose they are. Empty: there is none. Of
+/// several strategies the first one that has the name says that.
+StringRef findSearchOwner(const Program &program, const ast::JobDecl &job, StringRef name,
+                          ArrayRef<SearchedStrategy> strategies);
+
+/// Binds what a search of a job goes through, for each strategy that it tries. `model`: the job on one rank, bound.
+/// `countIterations`: of a repeat of the model, nothing if it has none of that name. Nothing after a report.
+std::optional<std::vector<BoundSearch>>
+bindSearch(Program &program, const BoundJob &model, ArrayRef<SearchedStrategy> strategies,
+           ArrayRef<SearchChange> changes, SizeContext &sizes, const SizeBinding &binding,
+           llvm::function_ref<std::optional<int64_t>(StringRef)> countIterations, DiagnosticEngine &diags);
 
 /// The program of the main file with one job, which has these values (by name, owner and text) and searches nothing.
 /// Nothing after a report.
@@ -134,8 +159,8 @@ struct WrittenValue {
   StringRef owner;
   std::string text;
 };
-std::optional<std::string> writeJob(Program &program, const ast::JobDecl &job, ArrayRef<WrittenValue> values,
-                                    DiagnosticEngine &diags);
+std::optional<std::string> writeJob(Program &program, const ast::JobDecl &job, const SearchedStrategy &strategy,
+                                    ArrayRef<WrittenValue> values, DiagnosticEngine &diags);
 
 } // namespace stage::sema
 
