@@ -1,9 +1,9 @@
 //===- SyntaxErrors.cpp - errors of syntax in words -----------------------===//
 #include "SyntaxErrors.h"
 #include "ExpectedTokens.h"
+#include "ForeignForms.h"
 #include "StageParser.h"
 #include "stage/Parse/Diagnostics.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using namespace stage::parse;
@@ -112,17 +112,6 @@ static antlr4::Token *before(antlr4::Token *token, antlr4::TokenStream &stream) 
   return nullptr;
 }
 
-/// The first token of the line of `token`.
-static antlr4::Token *findFirstOfLine(antlr4::Token *token, antlr4::TokenStream &stream) {
-  antlr4::Token *first = token;
-  while (antlr4::Token *previous = before(first, stream)) {
-    if (previous->getLine() != token->getLine())
-      break;
-    first = previous;
-  }
-  return first;
-}
-
 static bool beginsDeclaration(size_t token) {
   switch (token) {
   case Grammar::IMPORT:
@@ -146,29 +135,34 @@ static bool beginsDeclaration(size_t token) {
 
 /// The brace of a declaration that is still open at `token`, if that is the end, or in a line that begins another one.
 static antlr4::Token *findOpenBrace(antlr4::Token *token, antlr4::TokenStream &stream) {
-  std::vector<antlr4::Token *> open;
-  antlr4::Token *first = nullptr;       // of the line
-  antlr4::Token *openAtFirst = nullptr; // the outermost brace that is open there
+  std::vector<std::pair<antlr4::Token *, size_t>> open; // with the columns where their lines begin
+  antlr4::Token *misaligned = nullptr;                  // closed by a brace that begins a line in another column
+  antlr4::Token *first = nullptr;                       // of the line
+  antlr4::Token *openAtFirst = nullptr;                 // the outermost brace that is open there
   for (size_t i = 0; i <= token->getTokenIndex(); ++i) {
     antlr4::Token *next = stream.get(i);
     if (next->getChannel() != antlr4::Token::DEFAULT_CHANNEL)
       continue;
     if (!first || first->getLine() != next->getLine()) {
       first = next;
-      openAtFirst = open.empty() ? nullptr : open.front();
+      openAtFirst = open.empty() ? nullptr : open.front().first;
     }
     if (next == token)
       break;
     if (next->getType() == Grammar::LBRACE)
-      open.push_back(next);
-    else if (next->getType() == Grammar::RBRACE && !open.empty())
+      open.push_back({next, first->getCharPositionInLine()});
+    else if (next->getType() == Grammar::RBRACE && !open.empty()) {
+      if (next == first && next->getCharPositionInLine() != open.back().second && !misaligned)
+        misaligned = open.back().first;
       open.pop_back();
+    }
   }
   bool atEnd = token->getType() == antlr4::Token::EOF;
   bool atDeclaration = first && first->getCharPositionInLine() == 0 && beginsDeclaration(first->getType());
   if (open.empty())
     return nullptr;
-  return atEnd ? open.front() : atDeclaration ? openAtFirst : nullptr;
+  antlr4::Token *outermost = atEnd ? open.front().first : atDeclaration ? openAtFirst : nullptr;
+  return outermost && misaligned ? misaligned : outermost;
 }
 
 /// The statements that runtimes do not have yet.
@@ -232,45 +226,6 @@ bool SyntaxErrors::isEcho(antlr4::Parser &parser, antlr4::Token *token) const {
   return (rule == Grammar::RuleFile || rule == Grammar::RuleDeclaration) && token->getCharPositionInLine() != 0;
 }
 
-/// What is written here in place of what other languages have; empty: nothing that is known.
-static llvm::StringRef findInstead(const SourceText &source, const antlr4::Token *token, const antlr4::Token *first,
-                                   llvm::StringRef expected) {
-  llvm::StringRef found = source.slice(token), begins = first ? source.slice(first) : llvm::StringRef();
-  if (found == "=" && (begins == "if" || begins == "require" || begins == "for"))
-    return "values are compared by '==', as in 'D == 64'";
-  if (found == ":" && expected.contains("')'"))
-    return "an argument is given by '=', as in 'tp = 2'";
-  if (found == ":" && (begins == "repeat" || begins == "for" || begins == "if" || begins == "module" ||
-                       begins == "model" || begins == "strategy" || begins == "schedule" || begins == "job"))
-    return "a block stands in braces, as in 'repeat layers[L] { ... }'";
-  if (found == "(" && (begins == "job" || begins == "config"))
-    return "entries stand in braces, each with a semicolon, as in 'job j { model = m; ... }'";
-  if (found == "{" && begins == "for")
-    return "a loop runs over a range, as in 'for i in 0..m { ... }'";
-  if (found == "{" && expected == "an expression")
-    return "a list stands in brackets, as in '[1, 2, 4]'";
-  if (found == "as" && expected.contains("';'"))
-    return "a value is returned or named: 'return f(x) as name;' or 'let y = f(x) as name;'";
-  if (begins == "mesh" && found == "mesh")
-    return "the axes of a mesh stand in parentheses, as in 'mesh (dp, tp);'";
-  if (begins == "shard" && expected.contains("'over'"))
-    return "dims are listed with commas, and the axes behind 'over', as in 'shard B over dp, F, V over tp;'";
-  if (begins == "minimize" || begins == "maximize")
-    return "plans are ranked by 'objective = step;'";
-  if (found == "{" && token->getTokenIndex() == 0)
-    return "this looks like JSON: 'stagec import config.json -o job.stg' makes a program of a model's configuration";
-  if (found == "/" && llvm::StringRef(found.data(), 2) == "/*")
-    return "comments begin with '//' and end with the line";
-  return llvm::StringSwitch<llvm::StringRef>(found)
-      .Case("for", "a loop over layers is 'repeat layers[L] { ... }'")
-      .Case("from", "write 'import std.transformer (Llama);', the file first and the names in parentheses")
-      .Cases("def", "class", "fn", "a model is 'model Name(sizes) { ... }', a module 'module name(x: [b, d]) { ... }'")
-      .Case("@", "a product is 'linear(x, w)' (std.nn), or a formula: 'let y[b, n] = sum[m](x[b, m] * w[m, n]);'")
-      .Case("**", "there is no power; write the product, as in 'D * D'")
-      .Case("lambda", "there are no anonymous functions; declare a module")
-      .Default("");
-}
-
 void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t, size_t,
                                const std::string &message, std::exception_ptr exception) {
   ++count;
@@ -307,6 +262,12 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
     loc = source.loc(token);
     expected = itemOf(Grammar::RuleStrategyStmt);
   }
+  Instead instead = findInstead(source, *parser->getTokenStream(), token, expected);
+  if (instead.at) {
+    token = instead.at;
+    loc = source.loc(token);
+    expected = instead.expected;
+  }
   bool atEnd = token->getType() == antlr4::Token::EOF;
   std::string found = atEnd ? "the end of the text" : ("'" + source.slice(token) + "'").str();
   // What is missing at the end of a line is shown there.
@@ -318,12 +279,10 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   if (brace || (isInHeader(token, *parser->getTokenStream()) && !endsStatement))
     unread = brace ? parser->getTokenStream()->size() : findNextDeclaration(token, *parser->getTokenStream());
   DiagnosticBuilder error = diags.report(loc, diag::SyntaxError) << found << expected;
-  if (expected == "';'")
+  if (!instead.text.empty())
+    error.note(SMLoc(), diag::WriteInstead) << instead.text;
+  else if (expected == "';'")
     error.fixIt(SMRange(loc, loc), ";");
-  if (llvm::StringRef instead =
-          atEnd ? "" : findInstead(source, token, findFirstOfLine(token, *parser->getTokenStream()), expected);
-      !instead.empty())
-    error.note(SMLoc(), diag::WriteInstead) << instead;
   if (brace)
     error.note(source.loc(brace), diag::BraceNotClosed);
 }

@@ -90,6 +90,7 @@ static void repair(const SourceText &source, DiagnosticEngine &diags, antlr4::Wr
     bool control = static_cast<unsigned char>(text[0]) < 0x20 || text[0] == 0x7f;
     diags.report(range.Start, diag::BadCharacter) << (control       ? "byte " + std::to_string(text[0])
                                                       : text == "#" ? "'#'; comments begin with '//'"
+                                                      : text == "$" ? "'$'; a price is in USD, as in '2.50USD/h'"
                                                                     : ("'" + text + "'").str());
     token->setChannel(Token::HIDDEN_CHANNEL);
     return;

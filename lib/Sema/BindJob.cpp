@@ -141,8 +141,10 @@ void JobBinder::readEntries() {
     }
   }
   std::vector<Overrides::Target> targets;
-  if (gpus.value)
-    targets.push_back({jobWord, gpusWord, gpus.value->loc()});
+  bool hasSearch =
+      llvm::any_of(getChain(program, *job.decl), [](const ast::JobDecl *link) { return !link->searches.empty(); });
+  if (hasSearch)
+    targets.push_back({jobWord, gpusWord, gpus.value ? gpus.value->loc() : job.decl->name.loc()});
   for (StringRef word : jobEntries)
     targets.push_back({jobWord, word, job.decl->name.loc()});
   overrides.resolve(targets, /*isLast=*/false);
@@ -557,7 +559,7 @@ bool JobBinder::bindStep() {
       for (const ast::Ident &dim : dims)
         candidates.push_back({dim.name, dim.loc()});
       DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownStepValue).range(argument.name.range)
-                                << job.model->name.name << name;
+                                << job.model->name.name << name << (job.isTraining ? "train" : "infer");
       std::vector<StringRef> dimNames;
       for (const ast::Ident &dim : dims)
         dimNames.push_back(dim.name);

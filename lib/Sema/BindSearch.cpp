@@ -328,9 +328,30 @@ bool SearchBinder::addRanks(const ast::MeshStmt &mesh) {
   return true;
 }
 
+/// The 'gpus' of an expression; null: it has none.
+static const ast::NameExpr *findRanks(const ast::Expr *expr) {
+  const ast::NameExpr *found = nullptr;
+  walk(expr, [&](const ast::Expr *part) {
+    auto *used = dyn_cast<ast::NameExpr>(part);
+    found = used && used->name == gpusWord ? used : found;
+  });
+  return found;
+}
+
 bool SearchBinder::addFollowing() {
-  if (!isSearched(gpusWord) || !parts.strategy.decl)
+  if (!parts.strategy.decl)
     return true;
+  if (!isSearched(gpusWord)) {
+    for (const ast::Argument &argument : parts.strategy.args)
+      if (const ast::NameExpr *ranks = findRanks(argument.value)) {
+        diags.report(ranks->loc(), diag::UnknownName)
+            .range(ranks->range)
+            .with(ranks->name)
+            .note(SMLoc(), diag::GiveRanks);
+        return false;
+      }
+    return true;
+  }
   struct Said {
     const ast::Expr *value;
     const ast::File *file;
@@ -341,12 +362,7 @@ bool SearchBinder::addFollowing() {
     if (!argument.name && position >= parts.strategy.decl->params.size())
       continue; // reported when the job is bound
     StringRef name = argument.name ? argument.name.name : parts.strategy.decl->params[position].name.name;
-    bool usesGpus = false;
-    walk(argument.value, [&](const ast::Expr *part) {
-      auto *used = dyn_cast<ast::NameExpr>(part);
-      usesGpus |= used && used->name == gpusWord;
-    });
-    if (!usesGpus || isSearched(name))
+    if (!findRanks(argument.value) || isSearched(name))
       continue;
     FollowingName &follows = search.following.emplace_back();
     follows.name = name.str();

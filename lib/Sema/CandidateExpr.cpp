@@ -318,6 +318,17 @@ std::optional<unsigned> CandidateCompiler::visitCall(const ast::CallExpr *expr, 
   return add(node);
 }
 
+/// The number of `memory < 80`, which has no unit.
+static const ast::NumberExpr *findBareMemory(const ast::BinaryExpr &binary) {
+  auto isMemory = [](const ast::Expr *expr) {
+    auto *name = dyn_cast<ast::NameExpr>(expr);
+    return name && name->name == memoryWord;
+  };
+  return isMemory(binary.left)    ? dyn_cast<ast::NumberExpr>(binary.right)
+         : isMemory(binary.right) ? dyn_cast<ast::NumberExpr>(binary.left)
+                                  : nullptr;
+}
+
 std::optional<unsigned> CandidateCompiler::visit(const ast::Expr *expr, const ast::File &file) {
   auto makeNode = [&](Node node, std::initializer_list<const ast::Expr *> operands) -> std::optional<unsigned> {
     unsigned number = 0;
@@ -348,6 +359,12 @@ std::optional<unsigned> CandidateCompiler::visit(const ast::Expr *expr, const as
   }
   case ast::NodeKind::BinaryExpr: {
     auto *binary = llvm::cast<ast::BinaryExpr>(expr);
+    if (const ast::NumberExpr *bare = findBareMemory(*binary)) {
+      evaluator.getDiags().report(bare->loc(), diag::QuantityWanted).range(bare->range)
+          << ("'" + memoryWord + "'").str() << Dimension::ofBytes().describe() << textOf(bare)
+          << "'" + textOf(bare) + "GB'";
+      return std::nullopt;
+    }
     return makeNode({Op::Binary, binary->op}, {binary->left, binary->right});
   }
   case ast::NodeKind::IfExpr: {

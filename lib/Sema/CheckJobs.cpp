@@ -18,6 +18,8 @@ using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
 
+static constexpr llvm::StringLiteral scheduleKind = "schedule";
+
 namespace {
 class EntryChecker : public NameChecker {
 public:
@@ -31,6 +33,7 @@ public:
 private:
   const ast::StrategyDecl *checkEntry(const ast::Expr *expr, StringRef entry);
   void checkNameOf(StringRef kind, const ast::NameExpr &name);
+  bool checkWord(const ast::NameExpr &word, StringRef name, const ast::StrategyDecl &strategy);
   void checkWith(const ast::WithExpr &with, StringRef entry);
   void checkStep(const ast::Expr *expr);
   bool mayMeanBuiltin() const override { return false; } // `fp8` is near to `f8`, which no entry may be
@@ -94,7 +97,9 @@ void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
   ScopeGuard scope(*this);
   bool ends = !job.base || (expectDecl<ast::JobDecl>(job.base, "job") && extends.check(job));
   checkEntryNames(job.entries, "job", candidates(jobEntries));
-  bool saysGpus = ends && findGpus(program, job);
+  // 'stagec plan --gpus=16' may give it.
+  bool saysGpus =
+      ends && llvm::any_of(getChain(program, job), [](const ast::JobDecl *link) { return !link->searches.empty(); });
   auto checkValue = [&](const ast::Expr *value, StringRef entry) {
     ScopeGuard ofSearch(*this);
     if (saysGpus && entry == strategyWord)
@@ -170,9 +175,42 @@ const ast::StrategyDecl *EntryChecker::checkEntry(const ast::Expr *expr, StringR
     return nullptr;
   }
   checkNameOf(entry, *callee);
-  for (const ast::Argument &argument : call->args)
-    checkExpr(argument.value);
+  for (const ast::Argument &argument : call->args) {
+    auto *word = dyn_cast<ast::NameExpr>(argument.value);
+    if (!strategy || !word || !argument.name || !checkWord(*word, argument.name.name, *strategy))
+      checkExpr(argument.value);
+  }
   return strategy;
+}
+
+/// `recompute = selected`: an unknown word where the parameter says which values it has. False: another case.
+bool EntryChecker::checkWord(const ast::NameExpr &word, StringRef name, const ast::StrategyDecl &strategy) {
+  auto param = llvm::find_if(strategy.params, [&](const ast::Param &known) { return known.name.name == name; });
+  if (param == strategy.params.end() || find(word.name) || program.lookup(file, word.name) || findBuiltin(word.name) ||
+      program.isLegalWord(word.name))
+    return false;
+  if (param->scalarKind.name == scheduleKind) {
+    checkNameOf(scheduleKind, word);
+    return true;
+  }
+  bool isTruth = word.name == "True" || word.name == "False";
+  auto *number = isTruth ? llvm::dyn_cast_or_null<ast::NumberExpr>(param->defaultValue) : nullptr;
+  auto *list = llvm::dyn_cast_or_null<ast::ListExpr>(param->legal);
+  if (!list && !number)
+    return false;
+  DiagnosticBuilder error = diags.report(word.loc(), diag::UnknownName).range(word.range) << word.name;
+  if (!list) {
+    error.note(param->name.loc(), diag::ParameterIsNumber) << name << textOf(number);
+    return true;
+  }
+  std::vector<Candidate> words;
+  for (const ast::Expr *element : list->elements)
+    if (auto *known = dyn_cast<ast::NameExpr>(element))
+      words.push_back({known->name, SMLoc()});
+  error.note(param->name.loc(), diag::ParameterIsOneOf) << name << textOf(list);
+  if (findNearest(word.name, words))
+    suggestNearest(error, word.name, word.range, words);
+  return true;
 }
 
 /// A name that means a declaration of a kind, `strategy`: if it means nothing, the nearest one of this kind is

@@ -13,6 +13,8 @@
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace stage;
@@ -49,7 +51,7 @@ private:
   void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override {
     auto found = namedAxes.find(symbol.ident.name);
     if (found != namedAxes.end())
-      message.note(found->second, hasMesh ? diag::AxisNotParameter : diag::AxesWanted) << symbol.ident.name;
+      message.note(meshAxes.lookup(symbol.ident.name), diag::AxisNotParameter) << symbol.ident.name;
   }
 
   std::vector<DeclUse> &uses;
@@ -59,6 +61,9 @@ private:
   llvm::StringSet<> passed; ///< Names on which arguments of calls depend, or whether there is a call.
   const ast::SearchStmt *search = nullptr;
   bool hasMesh = false; ///< In its own body.
+  llvm::StringMap<SMLoc> meshAxes;
+  std::vector<StringRef> axisOrder;
+  void checkAxesAreThere(const ast::StrategyDecl &strategy);
 };
 
 class ScheduleChecker : public NameChecker {
@@ -91,6 +96,30 @@ void StrategyChecker::check(const ast::StrategyDecl &strategy) {
           << param.name.name << strategy.name.name;
   if (search)
     checkSearch(*search, strategy);
+  checkAxesAreThere(strategy);
+}
+
+/// Rules over parameters that are numbers, and no axes, since no mesh lists them.
+void StrategyChecker::checkAxesAreThere(const ast::StrategyDecl &strategy) {
+  std::vector<StringRef> missing;
+  for (const ast::Param &param : strategy.params)
+    if (namedAxes.count(param.name.name) && !meshAxes.count(param.name.name) && !find(param.name.name)->used)
+      missing.push_back(param.name.name);
+  if (missing.empty())
+    return;
+  SMLoc at = namedAxes.find(missing.front())->second;
+  if (!hasMesh) {
+    diags.report(at, diag::MeshMissing) << strategy.name.name << "'" + llvm::join(missing, "' and '") + "'"
+                                        << llvm::join(missing, ", ") << missing.front();
+    return;
+  }
+  std::vector<StringRef> all = axisOrder;
+  all.insert(all.end(), missing.begin(), missing.end());
+  for (StringRef name : missing) {
+    DiagnosticBuilder error = diags.report(namedAxes.find(name)->second, diag::UnknownAxis)
+                              << name << llvm::join(axisOrder, ", ");
+    error.note(find(name)->ident.loc(), diag::ListAxis) << name << llvm::join(all, ", ");
+  }
 }
 
 /// A call of a strategy, whose arguments may be axes.
@@ -201,6 +230,10 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   static const Candidate reduceEntries[] = {
       {"apart", {}}, {"bucket", {}}, {"overlap", {}}, {"per_microbatch", {}}, {"type", {}}};
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
+    if (hasMesh && conditions.empty())
+      for (const ast::MeshStmt::AxisSyntax &axis : mesh->axes) // a second one is reported when the strategy is bound
+        if (!axis.size && !find(axis.name.name))
+          define(SymbolKind::Scalar, axis.name);
     hasMesh = true;
     checkMesh(*mesh);
   } else if (auto *shard = dyn_cast<ast::ShardStmt>(stmt)) {
@@ -295,6 +328,8 @@ void StrategyChecker::checkLayerRule(const ast::LayerRuleStmt &rule, StringRef o
 
 void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {
   for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes) {
+    if (meshAxes.insert({axis.name.name, axis.name.loc()}).second)
+      axisOrder.push_back(axis.name.name);
     if (llvm::is_contained(axesParams, axis.name.name))
       diags.report(axis.name.loc(), diag::MeshOfAxes).range(axis.name.range) << axis.name.name;
     if (axis.size)

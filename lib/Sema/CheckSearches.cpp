@@ -47,6 +47,15 @@ private:
     if (!find(name))
       define(SymbolKind::Scalar, {name, SMRange()});
   }
+  /// A parameter of a strategy with a number as its default, or the number of ranks.
+  bool isNumber(StringRef name) const {
+    auto hasNumber = [&](const JobParts &each) {
+      return each.strategy.decl && llvm::any_of(each.strategy.decl->params, [&](const auto &param) {
+               return param.name.name == name && param.defaultValue && llvm::isa<ast::NumberExpr>(param.defaultValue);
+             });
+    };
+    return name == gpusWord || llvm::any_of(parts, hasNumber);
+  }
   std::vector<JobParts> parts; ///< With each of the strategies that are tried.
   unsigned numObjectives = 0;
 };
@@ -132,6 +141,10 @@ void SearchChecker::checkValues(const ast::SearchStmt::Values &entry) {
   if (!entry.isOne && !mayBeList(entry.values))
     diags.report(entry.values->loc(), diag::WrongKind).range(entry.values->range) << "a list or a range of values"
                                                                                   << "'" + textOf(entry.values) + "'";
+  if (auto *list = dyn_cast<ast::ListExpr>(entry.values); list && entry.isOne && isNumber(name))
+    diags.report(list->loc(), diag::ListForOne).range(list->range) << name << textOf(list);
+  if (!entry.isOne)
+    checkShortRange(entry.values, name);
   checkExpr(entry.values);
 }
 

@@ -173,6 +173,8 @@ std::optional<CTValue> Evaluator::evaluateArithmetic(const ast::BinaryExpr *expr
         << spell(expr->op) << left.describeKind() << right.describeKind();
     if (left.isAxes() || right.isAxes())
       error.note(SMLoc(), diag::RanksOfAxes);
+    if (left.isDecl() && right.isDecl())
+      error.note(SMLoc(), diag::PartsByWith);
     return std::nullopt;
   }
   std::optional<int64_t> leftInteger = left.getInteger(), rightInteger = right.getInteger();

@@ -35,8 +35,19 @@ std::optional<CTValue> Evaluator::evaluateCall(const ast::CallExpr *expr, const 
   std::optional<CTValue> value = evaluate(expr->callee, env);
   if (!value)
     return std::nullopt;
-  if (!value->isDecl() || !takesArguments(value->getDecl()))
-    return report(expr->callee, diag::NotCompileTime, "a call of '" + textOf(expr->callee) + "'");
+  if (!value->isDecl() || !takesArguments(value->getDecl())) {
+    bool isPlain = value->isDecl() && llvm::isa<ast::ConfigDecl, ast::MachineDecl>(value->getDecl());
+    if (!isPlain)
+      return report(expr->callee, diag::NotCompileTime, "a call of '" + textOf(expr->callee) + "'");
+    bool isConfig = llvm::isa<ast::ConfigDecl>(value->getDecl());
+    diags.report(expr->callee->loc(), diag::TakesNoArguments).range(expr->callee->range)
+        << textOf(expr->callee)
+        << (isConfig
+                ? "its model takes them, as in '" + llvm::cast<ast::ConfigDecl>(value->getDecl())->model.name.str() +
+                      "(" + textOf(expr->callee) + ", L = 4)'"
+                : "write '" + textOf(expr->callee) + "' alone");
+    return std::nullopt;
+  }
   std::vector<NamedValue> arguments;
   for (const ast::Argument &argument : expr->args) {
     std::optional<CTValue> evaluated = evaluate(argument.value, env);

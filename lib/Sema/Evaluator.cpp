@@ -178,6 +178,10 @@ std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const 
   DiagnosticBuilder error = diags.report(expr->loc(), diag::UnknownName).range(expr->range) << expr->name;
   if (program.suggestImport(error, expr->name))
     return std::nullopt;
+  if (StringRef instead = findNameInstead(expr->name); !instead.empty()) {
+    error.note(SMLoc(), diag::NameInstead) << instead;
+    return std::nullopt;
+  }
   suggestNearest(error, expr->name, expr->range, candidates);
   return std::nullopt;
 }

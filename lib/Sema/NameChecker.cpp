@@ -43,7 +43,7 @@ void NameChecker::closeScope() {
   // Where something is wrong, what is unused may follow from that.
   bool hasErrors = diags.getNumErrors() != scopes.back().errorsBefore;
   for (auto &[name, symbol] : scopes.back().symbols)
-    if (symbol.unusedId && !symbol.used && !(hasErrors && symbol.unusedId == diag::UnusedValue)) {
+    if (symbol.unusedId && !symbol.used && !(hasErrors && symbol.unusedId != diag::UnusedDim)) {
       DiagnosticBuilder message = diags.report(symbol.ident.loc(), *symbol.unusedId).range(symbol.ident.range) << name;
       explainUnused(message, symbol);
     }
@@ -61,7 +61,7 @@ const ast::Decl *NameChecker::lookupDecl(StringRef name, SMRange range) {
 }
 
 /// What is written here in place of a function of other languages; empty: no such function.
-static StringRef findInstead(StringRef name) {
+StringRef stage::sema::findNameInstead(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
       .Cases("concat", "cat", "concatenate", "stack",
              "tensors are put together by a formula, as in 'let y[b, s] = concat[s](x[b, s], z[b, s]);'")
@@ -73,6 +73,12 @@ static StringRef findInstead(StringRef name) {
       .Cases("print", "assert",
              "a program computes no values to look at: '--emit=graph' lists tensors with their "
              "shapes, and 'require D % 8 == 0;' demands something of sizes")
+      .Case("not", "'not' is written '!', as in '!(H > D)'")
+      .Case("gpus",
+            "'gpus' has a value in a search alone: write a number, or give the job 'search { gpus = 64; }', and "
+            "'stagec plan' tries plans of as many ranks")
+      .Cases("embedding", "Embedding", "rows of a table are looked up: 'lookup(ids, table)' (std.nn)")
+      .Case("numel", "the number of elements is 'volume'")
       .Case("range", "a range of numbers is '0..n'")
       .Case("len", "the size of a dim is its name")
       .Case("None",
@@ -98,7 +104,7 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
   DiagnosticBuilder error = diags.report(range.Start, id).range(range) << name;
   if (id == diag::UnknownName && program.suggestImport(error, name))
     return;
-  if (StringRef instead = id == diag::UnknownName ? findInstead(name) : ""; !instead.empty()) {
+  if (StringRef instead = id == diag::UnknownName ? findNameInstead(name) : ""; !instead.empty()) {
     error.note(SMLoc(), diag::NameInstead) << instead;
     return;
   }
@@ -112,7 +118,28 @@ void NameChecker::checkName(StringRef name, SMRange range) {
     reportUnknown(name, range);
 }
 
+/// `x.shape[1]`, `f(x).mean()`: tensors have neither members nor methods. False: nothing of this kind.
+bool NameChecker::checkMember(const ast::MemberExpr &member) {
+  auto *base = dyn_cast<ast::NameExpr>(member.base);
+  const Symbol *symbol = base ? find(base->name) : nullptr;
+  bool isTensor = symbol && (symbol->kind == SymbolKind::Tensor || symbol->kind == SymbolKind::Var);
+  if (!isTensor)
+    return false;
+  symbol = use(base->name);
+  DiagnosticBuilder error = diags.report(member.loc(), diag::NotCompileTime).range(member.range)
+                            << "'" + textOf(&member) + "'";
+  StringRef name = member.member.name;
+  error.note(SMLoc(), diag::NameInstead)
+      << (name == "shape" || name == "size" ? "tensors have no '.shape': the size of a dim is its name, as declared in "
+                                              "the shape of the tensor, '[B, S, D]'"
+                                            : "tensors have no methods: write a call of an op, as in 'gelu(x)', or a "
+                                              "formula, as in 'let y[b] = mean[d](x[b, d]);'");
+  return true;
+}
+
 void NameChecker::checkExpr(const ast::Expr *expr) {
+  if (auto *member = dyn_cast<ast::MemberExpr>(expr); member && checkMember(*member))
+    return;
   if (auto *name = dyn_cast<ast::NameExpr>(expr))
     return checkName(name->name, name->range);
   if (auto *list = dyn_cast<ast::ListForExpr>(expr)) {
@@ -164,18 +191,21 @@ void NameChecker::checkScalarKind(const ast::Param &param) {
 /// `in 0..3`: people who know other languages expect 3 to be legal.
 void NameChecker::checkLegal(const ast::Param &param) {
   checkExpr(param.legal);
-  auto *range = dyn_cast<ast::RangeExpr>(param.legal);
+  checkShortRange(param.legal, param.name.name);
+}
+
+void NameChecker::checkShortRange(const ast::Expr *values, StringRef name) {
+  auto *range = dyn_cast<ast::RangeExpr>(values);
   auto *begin = range ? dyn_cast<ast::NumberExpr>(range->begin) : nullptr;
   auto *end = range ? dyn_cast<ast::NumberExpr>(range->end) : nullptr;
   constexpr int64_t fewValues = 8;
   if (!begin || !end || !begin->value.isInteger() || !end->value.isInteger() ||
       end->value.num - begin->value.num > fewValues || end->value.num <= begin->value.num)
     return;
-  std::string values;
+  std::string listed;
   for (int64_t value = int64_t(begin->value.num); value < end->value.num; ++value)
-    values += (values.empty() ? "" : ", ") + std::to_string(value);
-  diags.report(range->loc(), diag::ShortRange).range(range->range)
-      << int64_t(end->value.num) << values << param.name.name;
+    listed += (listed.empty() ? "" : ", ") + std::to_string(value);
+  diags.report(range->loc(), diag::ShortRange).range(range->range) << int64_t(end->value.num) << listed << name;
 }
 
 void NameChecker::checkParams(ArrayRef<ast::Param> params, bool mustBeUsed) {

@@ -81,6 +81,7 @@ protected:
   /// Its kind, and its legal values.
   void checkScalarKind(const ast::Param &param);
   void checkLegal(const ast::Param &param);
+  void checkShortRange(const ast::Expr *values, StringRef name);
   /// The element type of a tensor, if one is written.
   void checkDType(const ast::Ident &dtype);
   /// One name twice in one shape: rules and formulas could not tell the dims apart.
@@ -112,6 +113,7 @@ protected:
   llvm::SmallVector<Scope, 8> scopes;
 
   /// Adds to the message that a symbol is not used.
+  bool checkMember(const ast::MemberExpr &member);
   virtual void explainUnused(DiagnosticBuilder &, const Symbol &) {}
   /// Adds to the message that a name means nothing, where no other name is near.
   virtual void explainUnknown(DiagnosticBuilder &, StringRef) {}

@@ -151,6 +151,19 @@ std::optional<CTValue> PartAxes::evaluateDefault(const ast::Param &param, const 
   return std::nullopt;
 }
 
+/// Whether a model has a size or a dim of this name.
+static bool hasDim(const ast::ModuleDecl &model, StringRef name) {
+  for (const ast::Param &param : model.params)
+    if (param.name.name == name)
+      return true;
+  for (const ast::Stmt *stmt : model.body)
+    if (auto *dim = dyn_cast<ast::DimStmt>(stmt))
+      for (const ast::Ident &known : dim->names)
+        if (known.name == name)
+          return true;
+  return false;
+}
+
 void PartAxes::reportUnknown(const ast::Ident &name, const Environment &env, const BoundCall &in) {
   std::vector<Candidate> candidates;
   for (const Environment *scope = &env; scope; scope = scope->getParent())
@@ -176,7 +189,12 @@ void PartAxes::reportUnknown(const ast::Ident &name, const Environment &env, con
   DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis).range(name.range)
                             << name.name << (names.empty() ? "none" : names);
   suggestNearest(error, name.name, name.range, candidates);
-  if (!findNearest(name.name, candidates))
+  if (findNearest(name.name, candidates))
+    return;
+  const ast::ModuleDecl *model = evaluator.getModel();
+  if (model && hasDim(*model, name.name) && !candidates.empty())
+    error.note(SMLoc(), diag::DimAsAxis) << name.name << model->name.name << candidates.front().name;
+  else
     error.note(SMLoc(), diag::NewAxis) << name.name;
 }
 

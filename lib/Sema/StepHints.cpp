@@ -38,6 +38,7 @@ StringRef stage::sema::findStepHint(StringRef name, bool isTraining, llvm::Array
                "'microbatch = 1'")
         .Cases("lr", "learning_rate", "weight_decay", "beta", "betas", "eps", "seed",
                "neither time nor memory depends on it; leave it out")
+        .Cases("steps", "epochs", "max_steps", "num_steps", "iterations", "one step is computed; leave it out")
         .Cases("grad_clip", "clip_grad", "max_grad_norm", "gradient_clipping", "clip_norm",
                "gradients are clipped by 'clip = 1.0'")
         .Default("");

@@ -15,6 +15,7 @@
 #include "stage/Support/CommandLine.h"
 #include "stage/Support/Escape.h"
 #include "stage/Support/Installation.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 #include <sys/mman.h>
@@ -69,7 +70,13 @@ static std::string explainUnknown(llvm::StringRef argument) {
   std::string nearest = findNearestOption(name, getSubcommand(firstArgument));
   if (!nearest.empty())
     text += "; did you mean '--" + nearest + "'?";
-  if (!value.empty() && !help->define.empty())
+  std::string owner;
+  for (cl::SubCommand *command : cl::getRegisteredSubcommands())
+    if (!command->getName().empty() && cl::getRegisteredOptions(*command).count(name))
+      owner = command->getName().str();
+  if (!owner.empty())
+    text += ("; '" + help->tool + " " + owner + "' has it").str();
+  else if (!value.empty() && !help->define.empty() && !name.contains('-') && nearest.empty())
     text += ("; values of a job are given as '" + help->define + " " + name + "=" + value + "'").str();
   return text +
          ("; '" + help->tool + (&getSubcommand(firstArgument) == &*cl::TopLevelSubCommand ? "" : " " + firstArgument) +
@@ -84,7 +91,13 @@ static std::string explain(llvm::StringRef line) {
     return "error: " + explainUnknown(quoted.split("'.").first);
   if (line.contains(": Did you mean '") || line.contains("option: may not occur within a group!"))
     return "";
-  if (line.endswith("Too many positional arguments specified!"))
+  bool isTooMany = line.endswith("Too many positional arguments specified!");
+  if (isTooMany && !llvm::StringRef(firstArgument).contains('.') && !llvm::sys::fs::exists(firstArgument) &&
+      &getSubcommand(firstArgument) == &*cl::TopLevelSubCommand && !llvm::StringRef(firstArgument).startswith("-"))
+    return (llvm::Twine("error: there is no command '") + firstArgument + "'; a program is compiled as in '" +
+            help->example + "', and '" + help->tool + " --help' lists the commands")
+        .str();
+  if (isTooMany)
     return ("error: '" + help->tool + "' reads one file; options begin with '--', as in '" + help->example + "'").str();
   if (line.startswith("Can specify at most") && line.contains("positional arguments: See:"))
     return "";

@@ -80,6 +80,7 @@ public:
 
   /// What `has(V)` asks; until it is set nobody may.
   void setModel(const ast::ModuleDecl *decl) { model = decl; }
+  const ast::ModuleDecl *getModel() const { return model; }
   /// What `decoding`, `continuing` and `inferring` are from then on.
   struct Phase {
     bool decoding = false, continuing = false, inferring = false;

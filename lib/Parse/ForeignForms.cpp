@@ -1,0 +1,425 @@
+//===- ForeignForms.cpp - words and forms of other languages --------------===//
+#include "ForeignForms.h"
+#include "StageLexer.h"
+#include "stage/Symbolic/Quantity.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stage;
+using namespace stage::parse;
+using llvm::StringRef;
+using llvm::Twine;
+using stagegrammar::StageLexer;
+
+/// The form of a rule of a strategy, by its first word; empty: no rule.
+static StringRef getRuleForm(StringRef word) {
+  return llvm::StringSwitch<StringRef>(word)
+      .Case("mesh", "'mesh (dp, tp);'")
+      .Case("shard", "'shard B over dp;'")
+      .Case("partition", "'partition optimizer over dp;'")
+      .Case("pipeline", "'pipeline layers over pp { schedule = one_f_one_b; }'")
+      .Case("recompute",
+            "'recompute layers[*];' for whole layers, 'recompute **.attention();' for the results of an op")
+      .Case("offload", "'offload layers[*] to host;'")
+      .Case("quantize", "'quantize **.linear() as f8e4m3;'")
+      .Case("replicate", "'replicate layers[*].x;'")
+      .Case("keep", "'keep gathered over tp;'")
+      .Default("");
+}
+
+static bool beginsDeclaration(size_t type) {
+  switch (type) {
+  case StageLexer::IMPORT:
+  case StageLexer::OP:
+  case StageLexer::MODULE:
+  case StageLexer::MODEL:
+  case StageLexer::STRATEGY:
+  case StageLexer::SCHEDULE:
+  case StageLexer::OPTIMIZER:
+  case StageLexer::PRECISION:
+  case StageLexer::CONFIG:
+  case StageLexer::JOB:
+  case StageLexer::LAUNCHER:
+  case StageLexer::MACHINE:
+  case StageLexer::RUNTIME:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static bool isOneOf(StringRef text, std::initializer_list<StringRef> words) { return llvm::is_contained(words, text); }
+
+namespace {
+
+/// The tokens around the place where a parse failed, without comments.
+class Place {
+public:
+  Place(const SourceText &source, antlr4::TokenStream &stream, antlr4::Token *failed, StringRef expected)
+      : source(source), expected(expected) {
+    for (size_t i = 0; i < stream.size(); ++i) {
+      antlr4::Token *token = stream.get(i);
+      if (token == failed)
+        at = int(tokens.size());
+      if (token->getChannel() == antlr4::Token::DEFAULT_CHANNEL)
+        tokens.push_back(token);
+    }
+    begin = at;
+    while (begin > 0 && !endsStatement(begin - 1))
+      --begin;
+    end = at;
+    while (type(end) != antlr4::Token::EOF && type(end) != StageLexer::SEMICOLON && type(end) != StageLexer::RBRACE)
+      ++end;
+    for (int i = 0; i <= at; ++i)
+      if (token(i)->getCharPositionInLine() == 0 && beginsDeclaration(type(i)))
+        declaration = i;
+  }
+
+  Instead find() const;
+
+private:
+  bool endsStatement(int i) const {
+    size_t kind = type(i);
+    return kind == StageLexer::SEMICOLON || kind == StageLexer::LBRACE || kind == StageLexer::RBRACE;
+  }
+  antlr4::Token *token(int i) const { return tokens[size_t(std::clamp(i, 0, int(tokens.size()) - 1))]; }
+  size_t type(int i) const { return i < 0 ? 0 : token(i)->getType(); }
+  StringRef text(int i) const { return i < 0 || type(i) == antlr4::Token::EOF ? StringRef() : source.slice(token(i)); }
+  /// The source from one token to before another, on one line.
+  std::string slice(int first, int last) const {
+    if (first >= last)
+      return "";
+    StringRef from = text(first), to = text(last - 1);
+    std::string result;
+    for (char c : StringRef(from.data(), size_t(to.data() + to.size() - from.data())))
+      if (c != '\n')
+        result += c;
+      else if (!result.empty() && result.back() != ' ')
+        result += ' ';
+    return result;
+  }
+  bool areAdjacent(int i) const { return i >= 0 && text(i).data() + text(i).size() == text(i + 1).data(); }
+  bool isName(int i) const { return i >= 0 && type(i) >= StageLexer::AFTER && type(i) <= StageLexer::NAME; }
+  StringRef inDeclaration() const { return declaration < 0 ? StringRef() : text(declaration); }
+  bool isIn(StringRef word) const { return inDeclaration() == word; }
+  /// The first token of the expression that ends before `i`.
+  int findOperand(int i) const {
+    int depth = 0;
+    for (--i; i >= begin; --i) {
+      size_t kind = type(i);
+      if (kind == StageLexer::RPAREN || kind == StageLexer::RBRACKET)
+        ++depth;
+      else if (kind == StageLexer::LPAREN || kind == StageLexer::LBRACKET) {
+        if (depth-- == 0)
+          break;
+      } else if (depth == 0 && (kind == StageLexer::COMMA || kind == StageLexer::ASSIGN || kind == StageLexer::IF ||
+                                kind == StageLexer::REQUIRE || kind == StageLexer::RETURN))
+        break;
+    }
+    return i + 1;
+  }
+  /// The token behind the expression that begins at `i`, or the first `stop` in it.
+  int findEnd(int i, size_t stop = antlr4::Token::EOF) const {
+    int depth = 0;
+    for (; i < end; ++i) {
+      size_t kind = type(i);
+      if (depth == 0 && (kind == stop || kind == StageLexer::COMMA || kind == StageLexer::LBRACE))
+        return i;
+      if (kind == StageLexer::LPAREN || kind == StageLexer::LBRACKET)
+        ++depth;
+      else if ((kind == StageLexer::RPAREN || kind == StageLexer::RBRACKET) && depth-- == 0)
+        return i;
+    }
+    return end;
+  }
+  int findWord(StringRef word, int from, int to) const {
+    for (int i = from; i < to; ++i)
+      if (text(i) == word)
+        return i;
+    return -1;
+  }
+  /// "a rule of a strategy": what the statements of the declaration around are.
+  std::string getStatements() const {
+    return llvm::StringSwitch<std::string>(inDeclaration())
+        .Case("strategy", "a rule of a strategy or '}'")
+        .Case("schedule", "a statement of a schedule or '}'")
+        .Case("op", "a clause of an op or '}'")
+        .Cases("job", "config", "precision", "an entry or '}'")
+        .Case("machine", "an entry, a level or '}'")
+        .Default("a statement or '}'");
+  }
+
+  std::string findNumber() const;
+  std::string findCondition() const;
+  std::string findLoop() const;
+  std::string findAxes() const;
+  std::string findImport() const;
+  std::string findHead() const;
+  std::string findStatement() const;
+  Instead findMisplaced() const;
+  StringRef findWord() const;
+
+  const SourceText &source;
+  StringRef expected;
+  std::vector<antlr4::Token *> tokens;
+  int at = 0;           ///< Where the parser stopped.
+  int begin = 0;        ///< The first token of the statement.
+  int end = 0;          ///< The one behind its last.
+  int declaration = -1; ///< The first token of the declaration.
+};
+
+} // namespace
+
+/// `10000.`, `.5`, `20%`, `2 us`.
+std::string Place::findNumber() const {
+  if (type(at - 1) == StageLexer::DOT && type(at - 2) == StageLexer::NUMBER && areAdjacent(at - 2))
+    return ("a number has digits behind its point: write '" + text(at - 2) + ".0'").str();
+  if (type(at) == StageLexer::DOT && type(at + 1) == StageLexer::NUMBER && areAdjacent(at))
+    return ("a number has digits before its point: write '0." + text(at + 1) + "'").str();
+  double percent = 0;
+  if (type(at - 1) == StageLexer::PERCENT && type(at - 2) == StageLexer::NUMBER && !text(at - 2).getAsDouble(percent)) {
+    std::string share;
+    llvm::raw_string_ostream(share) << llvm::format("%g", percent / 100);
+    return "'%' is the remainder of a division; a share is a number: write '" + share + "'";
+  }
+  if (type(at - 1) == StageLexer::NUMBER && isName(at)) {
+    std::string amount = (text(at - 1) + text(at)).str();
+    if (type(at + 1) == StageLexer::SLASH && isName(at + 2))
+      amount += ("/" + text(at + 2)).str();
+    if (parseQuantity(amount))
+      return "an amount has no blank before its unit: write '" + amount + "'";
+  }
+  return "";
+}
+
+/// `a and b`, `a if c else b`.
+std::string Place::findCondition() const {
+  if (text(at) == "and" || text(at) == "or") {
+    int first = findOperand(at), last = findEnd(at);
+    std::string condition;
+    for (int i = first; i < last; ++i) {
+      std::string word =
+          llvm::StringSwitch<std::string>(text(i)).Case("and", "&&").Case("or", "||").Default(text(i).str());
+      if (i > first && text(i).data() != text(i - 1).data() + text(i - 1).size())
+        condition += ' ';
+      condition += word;
+    }
+    return ("conditions are joined by '&&' and '||': write '" + condition + "'");
+  }
+  int other = type(at) == StageLexer::IF ? findEnd(at + 1, StageLexer::ELSE) : -1;
+  if (other < 0 || type(other) != StageLexer::ELSE)
+    return "";
+  int first = findOperand(at);
+  std::string yes = slice(first, at), condition = slice(at + 1, other), no = slice(other + 1, findEnd(other + 1));
+  bool isFormula = isIn("op") || (type(begin) == StageLexer::LET && text(begin + 2) == "[");
+  if (isFormula)
+    return "a choice between elements is a function: write 'where(" + condition + ", " + yes + ", " + no + ")'";
+  return "a choice begins with its condition: write 'if " + condition + " { " + yes + " } else { " + no + " }'";
+}
+
+/// `for i in range(w): forward(i);`
+std::string Place::findLoop() const {
+  if (text(begin) == "repeat" && expected == "'['") {
+    int range = text(at) == "in" ? at + 1 : at;
+    int last = findEnd(range);
+    return "the range of a repeat stands in brackets: write 'repeat " + text(begin + 1).str() + "[" +
+           slice(range, last) + "] { ... }'";
+  }
+  int range = text(begin) == "for" ? findWord("range", begin, at) : -1;
+  if (range < 0 || text(range + 1) != "(")
+    return "";
+  int last = findEnd(range + 2);
+  std::string bounds = type(last) == StageLexer::COMMA
+                           ? slice(range + 2, last) + ".." + slice(last + 1, findEnd(last + 1))
+                           : "0.." + slice(range + 2, last);
+  std::string body =
+      text(at) == ":" && at + 1 < end && type(end) == StageLexer::SEMICOLON ? slice(at + 1, end + 1) : "...";
+  return "a loop runs over a range, and its block stands in braces: write 'for " + text(begin + 1).str() + " in " +
+         bounds + " { " + body + " }'";
+}
+
+/// `shard B over dp and tp;`, `shard B over dp, tp;`, `keep gathered tp;`
+std::string Place::findAxes() const {
+  int over = findWord("over", begin, at);
+  if (getRuleForm(text(begin)).empty())
+    return "";
+  if (over >= 0 && (text(at) == "and" || (at == end && type(at - 2) == StageLexer::COMMA))) {
+    std::string axes;
+    for (int i = over + 1; i < end; ++i)
+      axes += isName(i) && text(i) != "and" ? (axes.empty() ? "" : ", ") + text(i).str() : "";
+    return "several axes stand in parentheses: write '" + slice(begin, over + 1) + " (" + axes + ");'";
+  }
+  if (over < 0 && expected == "'over'" && text(begin) != "shard" && isName(at))
+    return "axes stand behind 'over': write '" + slice(begin, at) + " over " + slice(at, end) + ";'";
+  if (text(begin) == "shard" && expected.contains("'over'"))
+    return "dims are listed with commas, and the axes behind 'over', as in 'shard B over dp, F, V over tp;'";
+  return "";
+}
+
+/// `import std.nn as n;`, `import std.nn.*;`
+std::string Place::findImport() const {
+  if (text(begin) == "from")
+    return "write 'import std.transformer (Llama);', the file first and the names in parentheses";
+  if (text(begin) != "import")
+    return "";
+  int last = type(at - 1) == StageLexer::DOT ? at - 1 : at;
+  if (text(at) == "as")
+    return "a file has no second name, and its names stand alone: write '" + slice(begin, last) + ";'";
+  if (text(at) == "*" || text(at) == ".*")
+    return "an import brings every name of its file: write '" + slice(begin, last) + ";'";
+  return "";
+}
+
+/// The heads of declarations: a module without types, a config with `=`, a block behind `:`.
+std::string Place::findHead() const {
+  if (text(begin) == "module" && expected == "'->'") {
+    int first = begin + 3, behind = findEnd(first);
+    if (!isName(first))
+      return "a module says its results: write 'module " + text(begin + 1).str() + "(...) -> [B, S, D] { ... }'";
+    std::string list =
+        text(first + 1) == ":" ? slice(first, at) : text(first).str() + ": [B, S, D]" + slice(behind, at);
+    return "a module says the shapes of its tensors and of its results: write 'module " + text(begin + 1).str() + "(" +
+           list + " -> [B, S, D] { ... }'";
+  }
+  if (text(begin) == "config" && text(at) == "=") {
+    std::string values;
+    for (int i = at + 2; i < int(tokens.size()) && type(i) != StageLexer::RBRACE; ++i)
+      values += type(i) == StageLexer::STRING                                      ? text(i).trim('"').str()
+                : type(i) == StageLexer::COLON || type(i) == StageLexer::ASSIGN    ? " = "
+                : type(i) == StageLexer::COMMA || type(i) == StageLexer::SEMICOLON ? "; "
+                                                                                   : text(i).str();
+    StringRef trimmed = StringRef(values).rtrim("; ");
+    return ("a config has no '=' before its '{', no quotes, and ';' behind each value: write '" +
+            Twine(slice(begin, at)) + " { " + trimmed + "; }'")
+        .str();
+  }
+  if (text(at) == "(" && (text(begin) == "job" || text(begin) == "config"))
+    return "entries stand in braces, each with a semicolon, as in 'job j { model = m; ... }'";
+  if (text(at) == "{" && text(begin) == "for")
+    return "a loop runs over a range, as in 'for i in 0..m { ... }'";
+  if (text(at) == ":" &&
+      isOneOf(text(begin), {"repeat", "for", "if", "module", "model", "strategy", "schedule", "job"}) &&
+      at > begin + 1 && !expected.contains("')'"))
+    return "a block stands in braces, as in 'repeat layers[L] { ... }'";
+  return "";
+}
+
+/// Statements that look alike elsewhere.
+std::string Place::findStatement() const {
+  if (text(at) == "=" && isOneOf(text(begin), {"if", "require", "for"}))
+    return "values are compared by '==', as in 'D == 64'";
+  if (text(at) == ":" && expected == "'='")
+    return "an entry is given by '=': write '" + slice(begin, at) + " = " + slice(at + 1, end) + ";'";
+  if (text(at) == ":" && expected.contains("')'"))
+    return "an argument is given by '=', as in 'tp = 2'";
+  bool isOperator = isOneOf(text(at), {"+", "-", "*", "/"});
+  if (isOperator && type(at + 1) == StageLexer::ASSIGN && at == begin + 1) {
+    std::string name = text(begin).str(), value = slice(at + 2, end);
+    bool isAtom = text(at) == "+" || end - at <= 3;
+    std::string whole = name + " " + text(at).str() + " " + (isAtom ? value : "(" + value + ")");
+    if (isIn("strategy") || isIn("schedule"))
+      return "a value does not change here; give the new one a name of its own: 'let " + name + "2 = " + whole + ";'";
+    return "there is no '" + text(at).str() + "='; write '" + name + " = " + whole + ";'";
+  }
+  if (text(at) == "=" && at == begin + 1 && isIn("schedule"))
+    return "values of a schedule do not change; give the new one a name of its own: 'let " + text(begin).str() +
+           "2 = " + slice(at + 1, end) + ";'";
+  if (StringRef form = getRuleForm(text(at - 1));
+      text(at) == "=" && at == begin + 1 && isIn("strategy") && !form.empty())
+    return ("'" + text(begin) + "' is a rule and has no '=': write " + form).str();
+  if (text(at) == "return" && isIn("op"))
+    return "an op has no 'return': write 'result = " + slice(at + 1, end) + ";'";
+  if (text(at) == "." && expected == "'='" && isIn("job"))
+    return "an entry of a job is replaced as a whole, as in '" + text(begin).str() + " = ...(..., " +
+           slice(at + 1, end) + ");'; on the command line, one value is given by '-D " + text(at + 1).str() + "=" +
+           slice(at + 3, end) + "'";
+  if (text(at) == "as" && expected.contains("';'"))
+    return "a value is returned or named: 'return f(x) as name;' or 'let y = f(x) as name;'";
+  if (text(at) == "[" || (text(at) == ":" && (text(at - 1) == "[" || text(at - 1) == ","))) {
+    if (text(at) == ":")
+      return "there are no slices: a formula names the indices of its result, and takes one position of another dim by "
+             "a number or a size, as in 'let last[b, d] = x[b, S - 1, d];'";
+  }
+  if (text(at - 1) == "]" && isName(at))
+    for (int open = at - 1; open > begin; --open)
+      if (text(open) == "[") {
+        if (isOneOf(text(open - 1), {"sum", "mean", "max", "min"}))
+          return "the operand of a reduction stands in parentheses: write '" + slice(open - 1, at) + "(" +
+                 slice(at, findEnd(at)) + ")'";
+        break;
+      }
+  if (type(at) == StageLexer::STRING && at == begin)
+    return "a text is no statement; comments begin with '//', and '///' before a declaration documents it";
+  if (text(at) == "f" && type(at + 1) == StageLexer::STRING)
+    return "names in braces are replaced in every text; leave the 'f' out: write " + text(at + 1).str();
+  if (isIn("launcher") && text(at) == "-" && isName(at + 2))
+    return "flags stand in quotes, as in '\"--" + text(at + 2).str() + "\" = " + text(at + 2).str() + ";'";
+  return "";
+}
+
+/// A word that is foreign, or stands in the wrong declaration: the parser often takes it for a name, and stops behind.
+Instead Place::findMisplaced() const {
+  for (int i : {at - 1, at})
+    if (i >= 0 && isOneOf(text(i), {"elif", "elseif", "elsif"}))
+      return {("'" + text(i) + "' is written 'else if'").str(), token(i), getStatements()};
+  if ((at == begin || at == begin + 1) && text(begin) == "assert" && text(begin + 1) != "(")
+    return {"'assert' is written 'require': '" + slice(begin, end).replace(0, 6, "require") + ";'", token(begin),
+            getStatements()};
+  if (at == begin + 1 && !getRuleForm(text(begin)).empty() && declaration >= 0 && !isIn("strategy") &&
+      text(begin - 1) != "." && (isName(at) || text(at) == "(")) {
+    std::string target = "name(...)";
+    for (int i = 0; i < int(tokens.size()); ++i)
+      if (type(i) == StageLexer::STRATEGY && token(i)->getCharPositionInLine() == 0 && isName(i + 1)) {
+        target = text(i + 1).str() + "(...)";
+        break;
+      }
+    return {("'" + text(begin) + "' is a rule of a strategy, and this is a " + inDeclaration() + ": move '" +
+             slice(begin, end) + ";' into 'strategy " + target + " { ... }'")
+                .str(),
+            token(begin), getStatements()};
+  }
+  if (isIn("strategy") && isName(begin) && (at == begin || at == begin + 1) && begin + 1 == end &&
+      type(end) == StageLexer::SEMICOLON && getRuleForm(text(begin)).empty())
+    return {("a part is called with parentheses: write '" + text(begin) + "();'").str(), token(begin), getStatements()};
+  return {};
+}
+
+/// Single words and signs.
+StringRef Place::findWord() const {
+  if (text(at) == "{" && expected == "an expression")
+    return "a list stands in brackets, as in '[1, 2, 4]'";
+  if (text(begin) == "mesh" && text(at) == "mesh")
+    return "the axes of a mesh stand in parentheses, as in 'mesh (dp, tp);'";
+  if (text(begin) == "minimize" || text(begin) == "maximize")
+    return "plans are ranked by 'objective = step;'";
+  if (text(at) == "{" && token(at)->getTokenIndex() == 0)
+    return "this looks like JSON: 'stagec import config.json -o job.stg' makes a program of a model's configuration";
+  if (text(at) == "/" && StringRef(text(at).data(), 2) == "/*")
+    return "comments begin with '//' and end with the line";
+  return llvm::StringSwitch<StringRef>(text(at))
+      .Case("for", "a loop over layers is 'repeat layers[L] { ... }'")
+      .Case("from", "write 'import std.transformer (Llama);', the file first and the names in parentheses")
+      .Cases("def", "class", "fn", "a model is 'model Name(sizes) { ... }', a module 'module name(x: [b, d]) { ... }'")
+      .Case("@", "a product is 'linear(x, w)' (std.nn), or a formula: 'let y[b, n] = sum[m](x[b, m] * w[m, n]);'")
+      .Case("**", "there is no power; write the product, as in 'D * D'")
+      .Case("lambda", "there are no anonymous functions; declare a module")
+      .Default("");
+}
+
+Instead Place::find() const {
+  if (tokens.empty() || type(at) == antlr4::Token::EOF)
+    return {};
+  if (Instead misplaced = findMisplaced(); !misplaced.text.empty())
+    return misplaced;
+  for (auto form : {&Place::findNumber, &Place::findImport, &Place::findAxes, &Place::findCondition, &Place::findLoop,
+                    &Place::findHead, &Place::findStatement})
+    if (std::string text = (this->*form)(); !text.empty())
+      return {text};
+  return {findWord().str()};
+}
+
+Instead parse::findInstead(const SourceText &source, antlr4::TokenStream &stream, antlr4::Token *token,
+                           StringRef expected) {
+  return Place(source, stream, token, expected).find();
+}
