@@ -15,12 +15,11 @@
 //      holds of parameters and optimizer states has a lower bound (Bounds.h). What cannot fit is excluded.
 //   4. The others are compiled in several threads, those with the lower bound of time first. Where memory says no, no
 //      time is sought. A plan whose bound of time is above the time of as many plans as are wanted is left out.
-//   5. The neighbours of the best plan, which differ in one value, are compiled where that has not been done. Of
-//   another
-//      strategy the best plan is found.
+//   5. The neighbours of the best plan, which differ in one value, are compiled where that has not been done. The
+//      best plan that was timed of each other strategy is a neighbour, too.
 //
-// A search may try several strategies, each with a space of its own (stage/Sema/Search.h). Candidates have one
-// numbering.
+// A search may try several strategies, each with a space of its own (stage/Sema/Search.h). The candidates of all
+// spaces are numbered one after the other.
 //
 // All that is counted is a function of the candidates: rounds have the same plans in one thread and in many.
 //

@@ -140,10 +140,10 @@ private:
 
 /// The candidate nearest to `name` by edit distance; null if none is near enough to be meant.
 const Candidate *findNearest(StringRef name, ArrayRef<Candidate> candidates);
-/// Adds a fix-it that replaces `at` and a note, if there is a nearest candidate. Later text of `error` goes to the
-/// note.
 /// What is written here in place of a function or word of other languages; empty: no such word.
 StringRef findNameInstead(StringRef name);
+/// Adds a fix-it that replaces `at` and a note, if there is a nearest candidate. Later text of `error` goes to the
+/// note.
 void suggestNearest(DiagnosticBuilder &error, StringRef name, SMRange at, ArrayRef<Candidate> candidates);
 
 /// Checks the names in all declarations of all files, and the rules of declarations that need no values (R10 of
