@@ -196,14 +196,6 @@ StageTime CompiledWalk::takeAccounts(unsigned classNumber) {
   return clock.accounts.take();
 }
 
-bool CompiledWalk::isInsideTables() const {
-  return llvm::all_of(clocks, [](const ClassClock &clock) { return clock.compiler.isInsideTables(); });
-}
-
-bool CompiledWalk::isAssumed() const {
-  return llvm::any_of(clocks, [](const ClassClock &clock) { return clock.compiler.isAssumed(); });
-}
-
 std::optional<ClassTask> CompiledWalk::findLast() const {
   for (unsigned classNumber = 0; classNumber < clocks.size(); ++classNumber)
     for (size_t number = 0; number < clocks[classNumber].placed.size(); ++number)
@@ -259,9 +251,9 @@ void CompiledWalk::visitPath(ClassTask last, PathVisitor visit) const {
 
 CompiledWalk::Counts CompiledWalk::getCounts() const {
   Counts counts;
+  counts.charged = numCharged;
   for (const ClassClock &clock : clocks) {
     counts.made += clock.compiler.getNumMade();
-    counts.charged += clock.numCharged;
     counts.evaluated += clock.numEvaluated;
     counts.placed += clock.placed.size();
   }

@@ -134,20 +134,30 @@ void CompiledUnit::findLimits(UnitRun &run) const {
   run.first = uint32_t(llvm::find(run.decides, 1) - run.decides.begin());
 }
 
-std::pair<const UnitRun *, Ticks> UnitCharges::findRun(llvm::ArrayRef<Ticks> times) {
+/// By how much later than a run a unit is whose references have these times; nothing if it does not have this run.
+static std::optional<Ticks> findDelay(const UnitRun &run, llvm::ArrayRef<Ticks> times) {
+  if (run.first == run.decides.size())
+    return std::nullopt;
+  Ticks later = times[run.first] - run.times[run.first];
+  for (size_t place = 0; place < times.size(); ++place)
+    if (run.decides[place] ? times[place] - later != run.times[place] : times[place] - later > run.limits[place])
+      return std::nullopt;
+  return later;
+}
+
+std::pair<const UnitRun *, Ticks> KnownRuns::find(llvm::ArrayRef<Ticks> times, const UnitCharges &charges) {
   constexpr size_t maxTried = 16;
-  for (size_t i = 0; i < std::min(maxTried, runs.size()); ++i) {
-    const UnitRun &run = *runs[i];
-    if (run.first == run.decides.size())
-      continue;
-    Ticks later = times[run.first] - run.times[run.first];
-    bool fits = true;
-    for (size_t place = 0; fits && place < times.size(); ++place)
-      fits = run.decides[place] ? times[place] - later == run.times[place] : times[place] - later <= run.limits[place];
-    if (!fits)
-      continue;
-    std::rotate(runs.begin(), runs.begin() + ptrdiff_t(i), runs.begin() + ptrdiff_t(i) + 1);
-    return {runs.front().get(), later};
+  for (size_t i = 0; i < std::min(maxTried, own.size()); ++i)
+    if (std::optional<Ticks> later = findDelay(*own[i], times)) {
+      std::rotate(own.begin(), own.begin() + ptrdiff_t(i), own.begin() + ptrdiff_t(i) + 1);
+      return {own.front(), *later};
+    }
+  for (size_t i = 0; i < std::min(maxTried, charges.runs.size()); ++i) {
+    const UnitRun &run = *charges.runs[charges.runs.size() - 1 - i];
+    if (std::optional<Ticks> later = findDelay(run, times)) {
+      add(run);
+      return {&run, *later};
+    }
   }
   return {nullptr, 0};
 }

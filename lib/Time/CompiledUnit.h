@@ -81,12 +81,22 @@ struct UnitCharges {
   llvm::ArrayRef<Ticks> durations;            ///< By task.
   std::vector<Ticks> charged;                 ///< Where they are not those of the unit.
   std::vector<Surcharge> surcharges;          ///< By task; empty: none.
-  std::vector<std::unique_ptr<UnitRun>> runs; ///< Found so far, the last one that was used first.
+  std::vector<std::unique_ptr<UnitRun>> runs; ///< Found so far, of all classes.
   FixedEntries fixed;                         ///< Once there is a run.
 
   Surcharge getSurcharge(uint32_t task) const { return surcharges.empty() ? Surcharge() : surcharges[task]; }
-  /// A known run whose references have these times, and by how much it is later.
-  std::pair<const UnitRun *, Ticks> findRun(llvm::ArrayRef<Ticks> times);
+};
+
+/// The runs of a unit that a class has had, the last one first.
+class KnownRuns {
+public:
+  /// A known run whose references have these times, and by how much it is later; of other classes the latest ones are
+  /// looked at, too.
+  std::pair<const UnitRun *, Ticks> find(llvm::ArrayRef<Ticks> times, const UnitCharges &charges);
+  void add(const UnitRun &run) { own.insert(own.begin(), &run); }
+
+private:
+  std::vector<const UnitRun *> own;
 };
 
 struct CompiledUnit {
@@ -96,12 +106,11 @@ struct CompiledUnit {
     uint32_t offset;
     bool operator==(const Reference &other) const = default;
   };
-  /// A message from or to another class. Tags of permutes are counted from the unit's first one, others from the
-  /// microbatch's first one.
+  /// A message from or to another class: of a permute, which is counted from the unit's first one, or between stages.
   struct Message {
     uint32_t task;
-    uint32_t channel;
-    uint64_t tag;
+    uint32_t connection; ///< Of a permute the channel, else the port (UnitStore.h).
+    uint64_t tag;        ///< Of a permute.
     bool isPermute;
   };
   /// A collective of several classes.
@@ -142,7 +151,6 @@ struct CompiledUnit {
   ClassTasks::Chains chains;
   std::optional<uint64_t> workBeforeLoop;
   uint64_t numPermutes = 0;
-  uint64_t microbatch = 0; ///< Of the unit that was made.
 
   /// Of the units of the kind, each once. Copies, whose references alone lead elsewhere (UnitPrototype.h), have them in
   /// common: a run says when tasks end if references end at such times.
@@ -187,9 +195,10 @@ public:
     UnitCharges *charges;
     uint32_t firstRelated;
     uint32_t microbatch;
+    uint32_t templateNumber; ///< In the class.
   };
-  void add(CompiledUnit *unit, llvm::ArrayRef<uint32_t> itsRelated, uint32_t microbatch) {
-    entries.push_back({unit, nullptr, uint32_t(related.size()), microbatch});
+  void add(CompiledUnit *unit, llvm::ArrayRef<uint32_t> itsRelated, uint32_t microbatch, uint32_t templateNumber) {
+    entries.push_back({unit, nullptr, uint32_t(related.size()), microbatch, templateNumber});
     llvm::append_range(related, itsRelated);
   }
   void reserve(size_t count) { entries.reserve(count); }

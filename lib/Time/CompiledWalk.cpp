@@ -6,19 +6,21 @@
 using namespace stage;
 
 CompiledWalk::CompiledWalk(const TimedPart &part, const TaskOptions &asked, DiagnosticEngine &diags)
-    : diags(diags), runtime(part.runtime), hasCharges(hasSurcharges(part)), options(asked), connections(part) {
+    : diags(diags), runtime(part.runtime), hasCharges(hasSurcharges(part)), options(asked), connections(part),
+      store(connections, part.runtime) {
   options.names = options.orderAsData = false;
   options.works = part.machine.isDeclared();
 }
 
 CompiledWalk::Outcome CompiledWalk::run() {
   for (unsigned number = 0; number < connections.classes.getNumClasses(); ++number) {
-    ClassClock &clock = clocks.emplace_back(connections, runtime, options, number, *this, diags);
+    ClassClock &clock = clocks.emplace_back(connections, store, options, number, *this, diags);
     if (!clock.compiler.getTasks().checkTags())
       return Outcome::Failed;
     if (bool isGood = list(clock); diags.hasErrors() || !isGood)
       return diags.hasErrors() ? Outcome::Failed : Outcome::Unsupported;
   }
+  charge();
   for (unsigned number = 0; number < clocks.size(); ++number)
     touch(number);
   while (!touched.empty()) {
@@ -37,7 +39,7 @@ CompiledWalk::Outcome CompiledWalk::run() {
   return Outcome::Done;
 }
 
-/// Compiles the units of a class, and finds what their tasks take. False where one cannot be compiled.
+/// Compiles the units of a class. False where one cannot be compiled.
 bool CompiledWalk::list(ClassClock &clock) {
   clock.firstPermute = clock.compiler.getTasks().getNumIssued().back();
   clock.units.reserve(clock.compiler.getNumUnits());
@@ -47,20 +49,31 @@ bool CompiledWalk::list(ClassClock &clock) {
     CompiledUnit *unit = clock.compiler.compileNext(related);
     if (!unit)
       return false;
-    clock.units.add(unit, related, clock.compiler.getTasks().getUnits()[clock.units.size()].microbatch);
+    size_t number = clock.units.size();
+    clock.units.add(unit, related, clock.compiler.getTasks().getUnits()[number].microbatch,
+                    clock.compiler.getTemplate(number));
   }
   clock.units.shrink();
   if (!keepsUnits)
     clock.compiler.finish();
-  if (hasCharges) {
-    UnitCharger charger(clock.compiler, clock.units, runtime);
-    charger.charge();
-    clock.numCharged = charger.getNumCharged();
-    return true;
-  }
-  for (size_t number = 0; number < clock.units.size(); ++number)
-    clock.units[number].charges = &clock.units[number].unit->findCharges({});
   return true;
+}
+
+/// Finds what the tasks of all units take.
+void CompiledWalk::charge() {
+  if (!hasCharges) {
+    for (ClassClock &clock : clocks)
+      for (size_t number = 0; number < clock.units.size(); ++number)
+        clock.units[number].charges = &clock.units[number].unit->findCharges({});
+    return;
+  }
+  ChargeStore charges(store, runtime);
+  for (ClassClock &clock : clocks) {
+    UnitCharger charger(clock.units, charges);
+    charger.charge();
+    numCharged += charger.getNumTogether();
+  }
+  numCharged += charges.getNumCharged();
 }
 
 void CompiledWalk::touch(unsigned number) {
@@ -100,11 +113,13 @@ void CompiledWalk::startUnit(ClassClock &clock) {
   clock.isStarted = false;
 }
 
-uint64_t CompiledWalk::getTag(const ClassClock &clock, const CompiledUnit::Message &message) const {
+std::pair<unsigned, uint64_t> CompiledWalk::locate(const ClassClock &clock,
+                                                   const CompiledUnit::Message &message) const {
   if (message.isPermute)
-    return clock.firstPermute + message.tag;
-  uint64_t microbatch = clock.units[clock.placed.size()].microbatch;
-  return message.tag + (microbatch - clock.unit->microbatch) * connections.groups.getMostValues();
+    return {message.connection, clock.firstPermute + message.tag};
+  const UnitList::Entry &unit = clock.units[clock.placed.size()];
+  const Port &port = clock.compiler.getPort(unit.templateNumber, message.connection);
+  return {port.channel, port.tag + unit.microbatch * connections.groups.getMostValues()};
 }
 
 /// Whether the message has been sent.
@@ -113,7 +128,7 @@ bool CompiledWalk::receive(ClassClock &clock, uint32_t message) {
   Ticks &time = clock.times[clock.unit->references.size() + message];
   if (time >= 0)
     return true;
-  auto sent = messages.find({received.channel, getTag(clock, received)});
+  auto sent = messages.find(locate(clock, received));
   if (sent == messages.end())
     return false;
   time = sent->second.end;
@@ -125,8 +140,9 @@ bool CompiledWalk::receive(ClassClock &clock, uint32_t message) {
 void CompiledWalk::send(ClassClock &clock, unsigned number, uint32_t message, Ticks end) {
   const CompiledUnit::Message &sent = clock.unit->sent[message];
   uint64_t id = clock.compiler.getBase(clock.placed.size()) + sent.task;
-  messages[{sent.channel, getTag(clock, sent)}] = {end, {number, id}};
-  touch(connections.getChannel(sent.channel).receiver);
+  auto place = locate(clock, sent);
+  messages[place] = {end, {number, id}};
+  touch(connections.getChannel(place.first).receiver);
 }
 
 /// A unit that waits for messages and then for nobody. Where classes come to a collective at the same time, the order
@@ -147,7 +163,8 @@ CompiledWalk::Progress CompiledWalk::runWhole(ClassClock &clock, unsigned number
     return Progress::Waits;
   }
   UnitCharges &charges = clock.getCharges();
-  auto [run, later] = charges.findRun(clock.times);
+  KnownRuns &known = clock.knownRuns[&charges];
+  auto [run, later] = known.find(clock.times, charges);
   if (!run) {
     std::unique_ptr<UnitRun> made = unit.startRun(charges);
     llvm::copy(clock.times, made->times.begin());
@@ -157,7 +174,8 @@ CompiledWalk::Progress CompiledWalk::runWhole(ClassClock &clock, unsigned number
     unit.findLimits(*made);
     listEntries(clock, unit, *made);
     run = made.get();
-    charges.runs.insert(charges.runs.begin(), std::move(made));
+    known.add(*run);
+    charges.runs.push_back(std::move(made));
   }
   if (run->last >= maxTicks - later)
     return Progress::Fails;

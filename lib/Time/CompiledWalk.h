@@ -57,9 +57,9 @@ public:
   const RankClasses &getClasses() const { return connections.classes; }
   /// Once: accounts of a class.
   StageTime takeAccounts(unsigned classNumber);
-  bool isInsideTables() const;
+  bool isInsideTables() const { return store.isInsideTables(); }
   /// Nobody says what some product reaches.
-  bool isAssumed() const;
+  bool isAssumed() const { return store.isAssumed(); }
   /// Of a class the first task that ends when the step does; of the lowest class that has one.
   std::optional<ClassTask> findLast() const;
   TaskRun getRun(ClassTask task) const override;
@@ -93,9 +93,9 @@ private:
     std::optional<uint32_t> arrivedAt; ///< The collective of several classes to which it has come.
   };
   struct ClassClock {
-    ClassClock(Connections &connections, const Runtime &runtime, const TaskOptions &options, unsigned number,
+    ClassClock(Connections &connections, UnitStore &store, const TaskOptions &options, unsigned number,
                const StepRuns &runs, DiagnosticEngine &diags)
-        : compiler(connections, runtime, options, number, diags), accounts(runs, number) {}
+        : compiler(connections, store, options, number, diags), accounts(runs, number) {}
 
     UnitCompiler compiler;
     UnitList units;
@@ -104,6 +104,7 @@ private:
     std::vector<Placed> placed;
     std::vector<ClassTask> senders;                ///< Of the messages of units, one behind the other.
     std::vector<std::unique_ptr<UnitRun>> ownRuns; ///< Of units that are evaluated each.
+    llvm::DenseMap<const UnitCharges *, KnownRuns> knownRuns;
     // The unit that comes next, as far as it has come.
     CompiledUnit *unit = nullptr;
     uint64_t firstPermute;    ///< The number of its first one.
@@ -115,7 +116,7 @@ private:
     std::vector<LanePosition> positions; ///< By lane.
     std::vector<uint32_t> receives;      ///< That have not ended.
     bool isTouched = false;
-    uint64_t numCharged = 0, numEvaluated = 0;
+    uint64_t numEvaluated = 0;
 
     bool isAtEnd(size_t lane) const { return positions[lane].next == unit->lanes[lane].size(); }
     UnitCharges &getCharges() { return *units[placed.size()].charges; }
@@ -135,6 +136,7 @@ private:
   };
 
   bool list(ClassClock &clock);
+  void charge();
   void touch(unsigned number);
   bool advance(unsigned number);
   void startUnit(ClassClock &clock);
@@ -150,7 +152,8 @@ private:
   void place(ClassClock &clock, unsigned number, const UnitRun &run, Ticks later);
   FixedEntries listFixed(const ClassClock &clock, const CompiledUnit &unit, const UnitRun &run) const;
   void listEntries(ClassClock &clock, const CompiledUnit &unit, UnitRun &run) const;
-  uint64_t getTag(const ClassClock &clock, const CompiledUnit::Message &message) const;
+  /// The channel and the tag of a message of the unit that comes next.
+  std::pair<unsigned, uint64_t> locate(const ClassClock &clock, const CompiledUnit::Message &message) const;
   /// A unit that has run, or runs.
   struct UnitView {
     const ClassClock &clock;
@@ -184,6 +187,8 @@ private:
   bool keepsUnits = false;
   TaskOptions options;
   Connections connections;
+  UnitStore store;
+  uint64_t numCharged = 0; ///< Units.
   std::deque<ClassClock> clocks;
   std::deque<unsigned> touched;                                    ///< Classes that may go on.
   llvm::DenseMap<std::pair<unsigned, uint64_t>, Message> messages; ///< By channel and tag, until they are received.

@@ -31,8 +31,10 @@ public:
   };
 
   /// Messages of a class and its peer, of an op that shifts along an axis or of others.
-  unsigned findChannel(unsigned classNumber, const Task &task, const RankSlot &slot, uint64_t peer);
+  unsigned findChannel(unsigned classNumber, bool isSent, const RankSlot &slot, uint64_t peer);
   unsigned findMeeting(unsigned classNumber, const Task &task, const RankSlot &slot, uint64_t group);
+  /// Any group of a kind that a class is in.
+  const Meeting &getGroup(unsigned classNumber, unsigned kind);
   const Channel &getChannel(unsigned number) const { return channels[number]; }
   const Meeting &getMeeting(unsigned number) const { return meetings[number]; }
   size_t getNumMeetings() const { return meetings.size(); }
@@ -45,6 +47,7 @@ public:
   OpCosts costs;
 
 private:
+  std::map<std::pair<unsigned, unsigned>, Meeting> kinds;           ///< By class and kind of group.
   std::map<std::pair<uint64_t, uint64_t>, unsigned> meetingNumbers; ///< By group and stream.
   std::vector<Meeting> meetings;
   /// By sender, receiver, and neighbour along an axis.

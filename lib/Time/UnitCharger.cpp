@@ -3,60 +3,65 @@
 
 using namespace stage;
 
-UnitCharger::UnitCharger(const UnitCompiler &compiler, UnitList &units, const Runtime &runtime)
-    : compiler(compiler), units(units), runtime(runtime), hasNeighbours(runtime.taxOfCommunication.num || mayShare()) {}
-
-void UnitCharger::charge() {
+ChargeStore::ChargeStore(const UnitStore &store, const Runtime &runtime)
+    : store(store), runtime(runtime), hasNeighbours(runtime.taxOfCommunication.num || mayShare()) {
   findQueues();
-  untaxed.reserve(units.size());
-  for (size_t number = 0; number < units.size(); ++number) {
-    untaxed.push_back(&findUntaxed(number));
-    units[number].charges = untaxed.back()->charges;
-  }
-  isTogether = !noQueues.empty() && !addTaxes();
-  if (isTogether)
-    chargeTogether();
 }
 
 /// Two lanes communicate on one level.
-bool UnitCharger::mayShare() const {
+bool ChargeStore::mayShare() const {
   std::map<unsigned, unsigned> lanes; // by level
-  for (uint32_t number = 0; number < compiler.getNumFacts(); ++number) {
-    const TaskFacts &facts = compiler.getFacts(number);
+  for (uint32_t number = 0; number < store.getNumFacts(); ++number) {
+    const TaskFacts &facts = store.getFacts(number);
     if (facts.kind != TaskKind::Collective && facts.kind != TaskKind::Send)
       continue;
-    unsigned lane = compiler.getLane(number);
+    unsigned lane = store.getLane(number);
     if (lanes.try_emplace(facts.place.getLevel(), lane).first->second != lane)
       return true;
   }
   return false;
 }
 
-/// Those that are of some tasks, and what units of each kind have for them.
-void UnitCharger::findQueues() {
-  queueOf.resize(compiler.getNumFacts());
-  for (TaxQueue &queue : makeTaxQueues(compiler.getNumLanes(), runtime)) {
+/// Those that are of some tasks.
+void ChargeStore::findQueues() {
+  queueOf.resize(store.getNumFacts());
+  for (TaxQueue &queue : makeTaxQueues(store.getNumLanes(), runtime)) {
     bool isUsed = false;
-    for (uint32_t number = 0; number < compiler.getNumFacts(); ++number)
-      if (queue.takes(compiler.getFacts(number).kind, compiler.getLane(number))) {
+    for (uint32_t number = 0; number < store.getNumFacts(); ++number)
+      if (queue.takes(store.getFacts(number).kind, store.getLane(number))) {
         queueOf[number] = unsigned(noQueues.size());
         isUsed = true;
       }
     if (isUsed)
       noQueues.push_back(std::move(queue));
   }
-  for (size_t number = 0; number < units.size() && !noQueues.empty(); ++number) {
-    auto [kind, isNew] = queuedOfKind.try_emplace(units[number].unit);
+}
+
+UnitCharger::UnitCharger(UnitList &units, ChargeStore &known)
+    : units(units), known(known), store(known.store), runtime(known.runtime) {}
+
+void UnitCharger::charge() {
+  bool hasQueues = !known.noQueues.empty();
+  for (size_t number = 0; number < units.size() && hasQueues; ++number) {
+    auto [kind, isNew] = known.queuedOfKind.try_emplace(units[number].unit);
     if (isNew)
       kind->second = findQueued(number);
     queued.push_back(&kind->second);
   }
+  untaxed.reserve(units.size());
+  for (size_t number = 0; number < units.size(); ++number) {
+    untaxed.push_back(&findUntaxed(number));
+    units[number].charges = untaxed.back()->charges;
+  }
+  isTogether = hasQueues && !addTaxes();
+  if (isTogether)
+    chargeTogether();
 }
 
 /// The tasks of units for taxes, as far as these units wait for each other. `numAwaited`: by task, the compute tasks
 /// for which it waits, itself among them.
 TaxedTasks UnitCharger::makeTaxedTasks(size_t first, size_t end, std::vector<uint32_t> &numAwaited) const {
-  size_t numQueues = noQueues.size(), base = 0;
+  size_t numQueues = known.noQueues.size(), base = 0;
   TaxedTasks result;
   result.waiting.resize(numQueues);
   std::vector<uint32_t> reach; // by task and queue: tasks of the queue for which it waits, itself among them
@@ -78,11 +83,11 @@ TaxedTasks UnitCharger::makeTaxedTasks(size_t first, size_t end, std::vector<uin
           own[queue] = std::max(own[queue], reach[*before * numQueues + queue]);
       }
       uint32_t facts = unit.facts[task];
-      if (compiler.getFacts(facts).isTaxed) {
+      if (store.getFacts(facts).isTaxed) {
         result.computes.push_back(unsigned(id));
         result.awaited.insert(result.awaited.end(), own, own + numQueues);
         numAwaited[id] = uint32_t(result.computes.size());
-      } else if (std::optional<unsigned> queue = queueOf[facts]) {
+      } else if (std::optional<unsigned> queue = known.queueOf[facts]) {
         result.waiting[*queue].push_back({unsigned(id), numAwaited[id]});
         own[*queue] = uint32_t(result.waiting[*queue].size());
       }
@@ -143,12 +148,12 @@ TimedTasks UnitCharger::makeTasks(size_t first, size_t end) const {
     llvm::ArrayRef<uint32_t> related = units.getRelated(number);
     bases.push_back(tasks.size());
     for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
-      const TaskFacts &facts = compiler.getFacts(unit.facts[task]);
+      const TaskFacts &facts = store.getFacts(unit.facts[task]);
       TimedTask &timed = tasks.add();
       timed.kind = facts.kind;
       timed.isTaxed = facts.isTaxed;
       timed.isKernel = facts.isKernel;
-      timed.lane = compiler.getLane(unit.facts[task]);
+      timed.lane = store.getLane(unit.facts[task]);
       timed.unit = unsigned(number - first);
       timed.level = facts.place.getLevel();
       timed.alone = unit.durations[task];
@@ -187,43 +192,43 @@ std::vector<T> UnitCharger::takeUnit(const std::vector<T> &ofTasks, size_t numbe
 }
 
 const UnitCharger::Untaxed &UnitCharger::findUntaxed(size_t number) {
-  size_t first = hasNeighbours && number ? number - 1 : number;
-  size_t end = hasNeighbours ? std::min(number + 2, units.size()) : number + 1;
+  size_t first = known.hasNeighbours && number ? number - 1 : number;
+  size_t end = known.hasNeighbours ? std::min(number + 2, units.size()) : number + 1;
   key.clear();
   addUnits(number, first, end);
-  std::unique_ptr<Untaxed> &known = shared[key];
-  if (!known)
-    known = std::make_unique<Untaxed>(makeUntaxed(number, first, end));
-  return *known;
+  std::unique_ptr<Untaxed> &found = known.shared[key];
+  if (!found)
+    found = std::make_unique<Untaxed>(makeUntaxed(number, first, end));
+  return *found;
 }
 
 UnitCharger::Untaxed UnitCharger::makeUntaxed(size_t number, size_t first, size_t end) const {
   Untaxed result;
   CompiledUnit &unit = *units[number].unit;
-  if (hasNeighbours) {
+  if (known.hasNeighbours) {
     TimedTasks tasks = makeTasks(first, end);
     Runtime untaxing;
     untaxing.launch = runtime.launch;
-    result.surcharges = takeUnit(findSurcharges(tasks, compiler.getNumLanes(), untaxing), number, first);
+    result.surcharges = takeUnit(findSurcharges(tasks, store.getNumLanes(), untaxing), number, first);
     result.taken = unit.addSurcharges(result.surcharges);
     if (runtime.taxOfCommunication.num) {
       untaxing.taxOfCommunication = runtime.taxOfCommunication;
-      result.surcharges = takeUnit(findSurcharges(tasks, compiler.getNumLanes(), untaxing), number, first);
+      result.surcharges = takeUnit(findSurcharges(tasks, store.getNumLanes(), untaxing), number, first);
     }
   } else {
     result.surcharges.resize(unit.getNumTasks());
     LaunchCount count;
     for (uint32_t task = 0; task < unit.getNumTasks(); ++task)
-      if (compiler.getFacts(unit.facts[task]).isKernel)
+      if (store.getFacts(unit.facts[task]).isKernel)
         count.add(task, unit.durations[task]);
     if (auto more = count.find(runtime.launch))
       result.surcharges[more->first].launch = more->second;
     result.taken = unit.addSurcharges(result.surcharges);
   }
   for (uint32_t task = 0; task < unit.getNumTasks(); ++task)
-    if (compiler.getFacts(unit.facts[task]).isTaxed)
+    if (store.getFacts(unit.facts[task]).isTaxed)
       result.compute += std::min(result.taken[task], maxTicks - result.compute);
-  if (noQueues.empty())
+  if (known.noQueues.empty())
     result.charges = &unit.findCharges(result.surcharges);
   return result;
 }
@@ -241,7 +246,7 @@ size_t UnitCharger::findArrival(size_t number, llvm::ArrayRef<CompiledUnit::Refe
 }
 
 void UnitCharger::listQueues() {
-  for (const TaxQueue &empty : noQueues) {
+  for (const TaxQueue &empty : known.noQueues) {
     size_t place = queues.size(), arrival = 0;
     QueueOfClass &queue = queues.emplace_back(QueueOfClass{empty, {0}, {}});
     for (size_t number = 0; number < units.size(); ++number) {
@@ -315,14 +320,14 @@ bool UnitCharger::addTaxes() {
     addUnits(number, first, end);
     addQueues(number, end);
     spent += key.size() / 16;
-    std::unique_ptr<Taxed> &known = taxed[key];
-    if (!known) {
+    std::unique_ptr<Taxed> &found = known.taxed[key];
+    if (!found) {
       for (size_t each = first; each < end; ++each)
         spent += units[each].unit->getNumTasks();
-      known = std::make_unique<Taxed>(makeTaxed(number, first, end));
+      found = std::make_unique<Taxed>(makeTaxed(number, first, end));
     }
-    units[number].charges = known->charges;
-    for (auto [queue, change] : llvm::zip(queues, known->changes))
+    units[number].charges = found->charges;
+    for (auto [queue, change] : llvm::zip(queues, found->changes))
       apply(change, queue);
   }
   return true;
@@ -387,7 +392,7 @@ void UnitCharger::apply(const QueueChange &change, QueueOfClass &queue) {
 
 void UnitCharger::chargeTogether() {
   untaxed.clear();
-  std::vector<Surcharge> all = findSurcharges(makeTasks(0, units.size()), compiler.getNumLanes(), runtime);
+  std::vector<Surcharge> all = findSurcharges(makeTasks(0, units.size()), store.getNumLanes(), runtime);
   auto next = all.begin();
   for (size_t number = 0; number < units.size(); ++number) {
     auto end = next + ptrdiff_t(units[number].unit->getNumTasks());

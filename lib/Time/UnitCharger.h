@@ -15,8 +15,8 @@
 //
 // Algorithm: launches and links are found first, of each unit among its neighbours; then taxes, from unit to unit, with
 // what is left of the queues. What was found is kept by all that it depends on: the kinds of these units, which of them
-// wait for which, and what is left, counted from the unit on. Units of a kind whose tasks take the same have their runs
-// in common (CompiledUnit.h).
+// wait for which, and what is left, counted from the unit on. Classes of ranks have all of that in common. Units of a
+// kind whose tasks take the same have their runs in common (CompiledUnit.h).
 //
 // In a steady state all of this comes again: what is left of a queue repeats, or shrinks until nothing is left. What is
 // of units behind counts only as far as the compute of the unit uses it up.
@@ -34,21 +34,17 @@
 
 namespace stage {
 
-class UnitCharger {
+/// What was found for units of some classes, by all that it depends on. Their units are of one store.
+class ChargeStore {
 public:
-  /// Of all units of a class. All must outlive this.
-  UnitCharger(const UnitCompiler &compiler, UnitList &units, const Runtime &runtime);
-
-  /// Finds the charges of each unit.
-  void charge();
-  /// How many were looked at, for links and for taxes.
-  uint64_t getNumCharged() const { return shared.size() + taxed.size() + (isTogether ? units.size() : 0); }
+  /// Once all units are compiled. Both must outlive this.
+  ChargeStore(const UnitStore &store, const Runtime &runtime);
+  /// How many units were looked at, for links and for taxes.
+  uint64_t getNumCharged() const { return shared.size() + taxed.size(); }
 
 private:
+  friend class UnitCharger;
   using Key = std::vector<uint64_t>;
-  struct KeyHash {
-    size_t operator()(const Key &key) const { return llvm::hash_combine_range(key.begin(), key.end()); }
-  };
   /// A unit but for taxes.
   struct Untaxed {
     std::vector<Surcharge> surcharges;
@@ -67,13 +63,6 @@ private:
     UnitCharges *charges;
     std::vector<QueueChange> changes;
   };
-  struct QueueOfClass {
-    TaxQueue left;                ///< Before the unit that comes.
-    std::vector<int64_t> counts;  ///< By unit: tasks of the units before it; one more than there are units.
-    std::vector<size_t> arrivals; ///< By unit: no task of the unit comes before this unit computes.
-    size_t numRelevant = 0;       ///< Entries with which the unit that comes has to do.
-    size_t behind = 0;            ///< The first unit of which no task comes while the unit that comes computes.
-  };
   /// What a unit of a kind has for queues.
   struct Queued {
     TaxedTasks own;                   ///< Its tasks, as far as they wait for each other.
@@ -81,9 +70,42 @@ private:
     /// By queue: references for which its first task waits; nothing if that waits for a compute task of the unit.
     std::vector<std::optional<std::vector<CompiledUnit::Reference>>> early;
   };
-
   bool mayShare() const;
   void findQueues();
+
+  const UnitStore &store;
+  const Runtime &runtime;
+  bool hasNeighbours;                           ///< Units have to do with their neighbours.
+  std::vector<TaxQueue> noQueues;               ///< With nothing in them.
+  std::vector<std::optional<unsigned>> queueOf; ///< By facts of tasks.
+  std::unordered_map<const CompiledUnit *, Queued> queuedOfKind;
+  std::unordered_map<Key, std::unique_ptr<Untaxed>, UnitStore::KeyHash> shared;
+  std::unordered_map<Key, std::unique_ptr<Taxed>, UnitStore::KeyHash> taxed;
+};
+
+class UnitCharger {
+public:
+  /// Of all units of a class. Both must outlive this.
+  UnitCharger(UnitList &units, ChargeStore &known);
+
+  /// Finds the charges of each unit.
+  void charge();
+  /// Units that were looked at together.
+  uint64_t getNumTogether() const { return isTogether ? units.size() : 0; }
+
+private:
+  using Untaxed = ChargeStore::Untaxed;
+  using QueueChange = ChargeStore::QueueChange;
+  using Taxed = ChargeStore::Taxed;
+  using Queued = ChargeStore::Queued;
+  struct QueueOfClass {
+    TaxQueue left;                ///< Before the unit that comes.
+    std::vector<int64_t> counts;  ///< By unit: tasks of the units before it; one more than there are units.
+    std::vector<size_t> arrivals; ///< By unit: no task of the unit comes before this unit computes.
+    size_t numRelevant = 0;       ///< Entries with which the unit that comes has to do.
+    size_t behind = 0;            ///< The first unit of which no task comes while the unit that comes computes.
+  };
+
   TaxedTasks makeTaxedTasks(size_t first, size_t end, std::vector<uint32_t> &numAwaited) const;
   Queued findQueued(size_t number) const;
   static std::vector<CompiledUnit::Reference> listAwaited(const CompiledUnit &unit, uint32_t task);
@@ -103,18 +125,13 @@ private:
   static void apply(const QueueChange &change, QueueOfClass &queue);
   void chargeTogether();
 
-  const UnitCompiler &compiler;
   UnitList &units;
+  ChargeStore &known;
+  const UnitStore &store;
   const Runtime &runtime;
-  const bool hasNeighbours;                     ///< Units have to do with their neighbours.
-  std::vector<TaxQueue> noQueues;               ///< With nothing in them.
-  std::vector<std::optional<unsigned>> queueOf; ///< By facts of tasks.
-  std::unordered_map<const CompiledUnit *, Queued> queuedOfKind;
-  std::vector<const Queued *> queued;                                ///< By unit.
-  Key key;                                                           ///< That is looked up.
-  std::unordered_map<Key, std::unique_ptr<Untaxed>, KeyHash> shared; ///< What was looked at.
-  std::unordered_map<Key, std::unique_ptr<Taxed>, KeyHash> taxed;    ///< Likewise.
-  std::vector<const Untaxed *> untaxed;                              ///< By unit.
+  std::vector<const Queued *> queued;   ///< By unit.
+  ChargeStore::Key key;                 ///< That is looked up.
+  std::vector<const Untaxed *> untaxed; ///< By unit.
   std::vector<QueueOfClass> queues;
   bool isTogether = false; ///< All units were looked at.
 };

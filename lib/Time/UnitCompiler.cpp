@@ -9,10 +9,11 @@ using namespace stage;
 /// While a unit is compiled, places from here on are those of references.
 constexpr uint32_t reference = uint32_t(1) << 31;
 
-UnitCompiler::UnitCompiler(Connections &connections, const Runtime &runtime, const TaskOptions &options,
+UnitCompiler::UnitCompiler(Connections &connections, UnitStore &store, const TaskOptions &options,
                            unsigned classNumber, DiagnosticEngine &diags)
-    : connections(connections), runtime(runtime), classNumber(classNumber),
+    : connections(connections), store(store), classNumber(classNumber),
       rank(connections.classes.getRepresentative(classNumber)),
+      sizesOf(store.findSizes(classNumber, connections.classes.describe(classNumber))),
       tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags,
             &connections.costs, connections.kernels),
       slowness(tasks.getSlowness()) {
@@ -21,6 +22,14 @@ UnitCompiler::UnitCompiler(Connections &connections, const Runtime &runtime, con
     bases.push_back(unit.base);
     templates.push_back(numbers.try_emplace(unit.layout, uint32_t(numbers.size())).first->second);
   }
+  described.resize(numbers.size());
+}
+
+/// Of the template of a unit.
+void UnitCompiler::describe(unsigned number) {
+  std::optional<ClassTemplate> &description = described[templates[number]];
+  if (!description)
+    description = store.describe(classNumber, sizesOf, tasks, tasks.getUnits()[number]);
 }
 
 UnitCompiler::Relations UnitCompiler::listRelations(unsigned number) {
@@ -64,6 +73,7 @@ UnitCompiler::Relations UnitCompiler::listRelations(unsigned number) {
     addUnit(other.first, other.count);
   auto awaitedUnits = tasks.getAwaitedUnits(number);
   relations.isKnown = awaitedUnits.has_value();
+  relations.hasEdges = !awaitedUnits || !awaitedUnits->empty();
   if (awaitedUnits)
     for (const std::optional<ClassTasks::NodeRange> &other : *awaitedUnits)
       other ? addUnit(other->first, other->count) : addUnit(0, 0);
@@ -83,18 +93,35 @@ std::vector<uint32_t> UnitCompiler::listRelated(const Relations &relations) {
 UnitCompiler::Key UnitCompiler::makeKindKey(unsigned number, const Relations &relations,
                                             llvm::ArrayRef<uint32_t> related) const {
   const PlacedUnit &unit = tasks.getUnits()[number];
-  Key key = {templates[number], connections.program.graph->pipeline.environments.getAlike(unit.environment),
-             relations.numLatest, uint32_t(related.size())};
-  key.reserve(key.size() + related.size() + 2 * relations.list.size());
+  Key key = {getDescription(number).alike,
+             connections.program.graph->pipeline.environments.getAlike(unit.environment), relations.numLatest,
+             uint32_t(related.size())};
+  key.reserve(key.size() + related.size() + 4 * relations.list.size());
   for (uint32_t other : related)
-    key.push_back(templates[other]);
+    key.push_back(getDescription(other).alike);
   for (const UnitRelation &relation : relations.list) {
     bool isAbsent = relation.unit == UnitRelation::none;
     key.push_back(isAbsent ? UnitRelation::none
                            : uint32_t(llvm::lower_bound(related, relation.unit) - related.begin()));
     key.push_back(relation.task);
   }
+  addDistances(key, number, relations);
   return key;
+}
+
+/// How far the iterations of units whose values a unit may use are from its own. Edges may lead elsewhere in the first
+/// iterations.
+void UnitCompiler::addDistances(Key &key, unsigned number, const Relations &relations) const {
+  const auto &loops = getDescription(number).loops;
+  for (const UnitRelation &relation : relations.list)
+    if (relation.unit != UnitRelation::none && relation.task == UnitRelation::none)
+      for (auto [loop, begin] : loops)
+        for (auto [other, itsBegin] : getDescription(relation.unit).loops)
+          if (loop == other)
+            key.push_back(uint32_t(itsBegin - begin));
+  if (relations.hasEdges)
+    for (auto [loop, begin] : loops)
+      key.push_back(uint32_t(begin));
 }
 
 /// What kinds have in common that may have one prototype. A task that a relation leads to is waited for whatever it is;
@@ -102,18 +129,21 @@ UnitCompiler::Key UnitCompiler::makeKindKey(unsigned number, const Relations &re
 UnitCompiler::Key UnitCompiler::makeForm(unsigned number, const Relations &relations) const {
   const PlacedUnit &unit = tasks.getUnits()[number];
   std::optional<unsigned> streamOfLoad = tasks.getStreamOfLoad(unit);
-  Key form = {templates[number], connections.program.graph->pipeline.environments.getAlike(unit.environment),
-              relations.numLatest, streamOfLoad ? *streamOfLoad : UnitRelation::none};
+  Key form = {getDescription(number).alike,
+              connections.program.graph->pipeline.environments.getAlike(unit.environment), relations.numLatest,
+              streamOfLoad ? *streamOfLoad : UnitRelation::none};
   llvm::append_range(form, relations.ways);
   for (const UnitRelation &relation : relations.list)
     form.push_back(relation.unit == UnitRelation::none   ? UnitRelation::none
-                   : relation.task == UnitRelation::none ? templates[relation.unit]
+                   : relation.task == UnitRelation::none ? getDescription(relation.unit).alike
                                                          : UnitRelation::none - 1);
+  addDistances(form, number, relations);
   return form;
 }
 
 CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
   unsigned number = nextUnit++;
+  describe(number);
   Relations relations = listRelations(number);
   related = listRelated(relations);
   Key key = makeKindKey(number, relations, related);
@@ -122,15 +152,15 @@ CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
     compiled.push_back(&unit);
     return &unit;
   };
-  if (auto known = kinds.find(key); known != kinds.end())
+  if (auto known = store.kinds.find(key); known != store.kinds.end())
     return skipAs(*known->second);
-  std::vector<UnitPrototype> &ofForm = prototypes[makeForm(number, relations)];
+  std::vector<UnitPrototype> &ofForm = store.prototypes[makeForm(number, relations)];
   auto isOnLane = [&](UnitRelation task, UnitPrototype::Lane lane) {
     return this->isOnLane(bases[task.unit] + task.task, lane);
   };
   for (const UnitPrototype &prototype : ofForm)
     if (std::unique_ptr<CompiledUnit> unit = prototype.derive(relations.list, related, isOnLane))
-      return skipAs(*(kinds[std::move(key)] = std::move(unit)));
+      return skipAs(*(store.kinds[std::move(key)] = std::move(unit)));
   auto unit = std::make_unique<CompiledUnit>();
   bool isExplained = relations.isKnown;
   if (!make(number, related, *unit, isExplained))
@@ -138,7 +168,7 @@ CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
   CompiledUnit *made = unit.get();
   compiled.push_back(made);
   if (isExplained) {
-    kinds[std::move(key)] = std::move(unit);
+    store.kinds[std::move(key)] = std::move(unit);
     ofForm.emplace_back(*made, relations.list, related, laneChecks);
   } else {
     others.push_back(std::move(unit));
@@ -150,7 +180,6 @@ void UnitCompiler::finish() {
   tasks.forgetUnits();
   templates = {};
   compiled = {};
-  prototypes = {};
   samples = {};
   awaited = {};
 }
@@ -164,39 +193,6 @@ void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
   std::optional<uint64_t> loop = tasks.getWorkBeforeLoop();
   tasks.skipUnit(number, after);
   tasks.setWorkBeforeLoop(unit.workBeforeLoop ? base + *unit.workBeforeLoop : loop);
-}
-
-std::optional<uint32_t> UnitCompiler::findFacts(const Task &task, const GroupPlace &place) {
-  unsigned environment = tasks.getEnvironment();
-  std::pair<uint64_t, uint64_t> message; // bytes and peer
-  if (task.isPricedAsMessage())
-    message = {task.bytes.resolve({}), task.peer.resolve(slots)};
-  constexpr unsigned numKinds = unsigned(TaskKind::Store) + 1;
-  auto [known, isNew] = factNumbers.try_emplace({{task.op, environment * numKinds + unsigned(task.kind)}, message},
-                                                uint32_t(facts.size()));
-  if (!isNew)
-    return known->second;
-  Ticks duration = 0;
-  if (task.kind != TaskKind::Receive) {
-    llvm::StringRef missing;
-    std::optional<Ticks> price = findPrice(task, connections.machine, runtime, slowness, place, missing);
-    if (!price)
-      return std::nullopt;
-    duration = *price;
-    if (task.work) {
-      insideTables &= connections.machine.isInsideTables(*task.work);
-      assumed |= connections.machine.isAssumed(*task.work);
-    } else if (task.kind == TaskKind::Collective) {
-      insideTables &=
-          connections.machine.isInsideTables(getCollectiveKind(task.op->kind), int64_t(task.bytes.resolve({})), place);
-    }
-  }
-  auto lane = StepWalk::getLaneKey(task);
-  unsigned laneNumber = 0;
-  if (task.kind != TaskKind::Receive)
-    laneNumber = laneNumbers.try_emplace(lane, unsigned(laneNumbers.size())).first->second;
-  facts.push_back({TaskFacts(task, place), duration, lane, laneNumber});
-  return known->second;
 }
 
 /// Keeps a task of the unit that is made. False where it has no price.
@@ -223,15 +219,17 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
     if (slot.kind != RankSlot::Kind::Stage && slot.kind != RankSlot::Kind::Neighbour)
       return false;
     int64_t peer = int64_t(task.peer.resolve(slots));
-    sample.connection = connections.findChannel(classNumber, task, slot, uint64_t(peer));
     sample.isPermute = slot.kind == RankSlot::Kind::Neighbour;
-    sample.tag = task.tag.resolve({}) - (sample.isPermute ? firstPermute : 0);
+    if (sample.isPermute) {
+      sample.connection = connections.findChannel(classNumber, task.kind == TaskKind::Send, slot, uint64_t(peer));
+      sample.tag = task.tag.resolve({}) - firstPermute;
+    }
     own = connections.machine.findPlace({int64_t(connections.program.firstRank) + rank, peer});
   } else if (task.isWait) {
     own = connections.machine.findPlace(
         {int64_t(connections.program.firstRank) + rank, int64_t(task.peer.resolve(slots))});
   }
-  std::optional<uint32_t> number = findFacts(task, *place);
+  std::optional<uint32_t> number = store.findFacts(task, tasks.getEnvironment(), *place, sizesOf, slowness);
   if (!number)
     return false;
   sample.facts = *number;
@@ -281,8 +279,7 @@ bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, Compile
     return false;
   refer(placed, related, unit, isExplained);
   unit.numPermutes = tasks.getNumIssued().back() - firstPermute;
-  unit.microbatch = placed.microbatch;
-  connect(unit);
+  connect(unit, getDescription(number));
   for (uint32_t &place : unit.awaited)
     place = place >= reference ? place - reference : place + unit.getFirstTask();
   order(unit);
@@ -338,7 +335,7 @@ void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &relate
     }
     // What an earlier unit has run on the task's lane is long over where the task also waits for one of its own unit
     // that takes time there.
-    const PricedFacts &own = facts[sample.facts];
+    std::pair<uint64_t, unsigned> lane = store.getLaneKey(sample.facts);
     bool isBehindOwn = false;
     auto isOutside = [&](uint64_t id) { return id < placed.base; };
     bool mayBeBehindOwn =
@@ -346,8 +343,8 @@ void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &relate
     for (size_t i = sample.begin; i < sample.end && mayBeBehindOwn; ++i)
       if (awaited[i] >= placed.base) {
         const Sample &before = samples[awaited[i] - placed.base];
-        isBehindOwn |= before.kind != TaskKind::Receive && facts[before.facts].lane == own.lane &&
-                       facts[before.facts].duration > 0;
+        isBehindOwn |= before.kind != TaskKind::Receive && store.getLaneKey(before.facts) == lane &&
+                       store.getDuration(before.facts) > 0;
       }
     for (size_t i = sample.begin; i < sample.end; ++i) {
       uint64_t id = awaited[i];
@@ -357,8 +354,8 @@ void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &relate
       }
       if (isBehindOwn) {
         uint32_t other = uint32_t(findUnit(id));
-        bool isOver = isOnLane(id, own.lane);
-        laneChecks.push_back({{other, uint32_t(id - bases[other])}, own.lane, isOver});
+        bool isOver = isOnLane(id, lane);
+        laneChecks.push_back({{other, uint32_t(id - bases[other])}, lane, isOver});
         if (isOver)
           continue;
       }
@@ -369,15 +366,15 @@ void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &relate
       unit.waitsOutside.push_back(offset);
     unit.ends.push_back(uint32_t(unit.awaited.size()));
     unit.facts.push_back(sample.facts);
-    unit.durations.push_back(own.duration);
+    unit.durations.push_back(store.getDuration(sample.facts));
   }
 }
 
 /// Whether a task of an earlier unit is on a lane.
 bool UnitCompiler::isOnLane(uint64_t id, std::pair<uint64_t, unsigned> lane) const {
   size_t number = findUnit(id);
-  const PricedFacts &of = facts[compiled[number]->facts[id - bases[number]]];
-  return of.facts.kind != TaskKind::Receive && of.lane == lane;
+  uint32_t of = compiled[number]->facts[id - bases[number]];
+  return store.getFacts(of).kind != TaskKind::Receive && store.getLaneKey(of) == lane;
 }
 
 void UnitCompiler::noteEnds(CompiledUnit &unit, const PlacedUnit &placed) {

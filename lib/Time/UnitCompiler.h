@@ -10,8 +10,8 @@
 // whose values it may use, those that added to gradients last, the one that updated the parameters, those to which
 // edges lead, and the tasks with which streams end, behind which it posts receives and loads inputs (rules W1 to W8 of
 // stage/Tasks/ClassTasks.h). All of these are tasks of earlier units. Units are of one kind if, in the order in which
-// these earlier units run, each has the same template, and each relation leads to the same one of them, and to the same
-// task in it.
+// these earlier units run, each has an alike template (UnitStore.h), and each relation leads to the same one of them,
+// and to the same task in it, or to a unit whose iterations are as far from its own.
 //
 // Algorithm: the relations of each unit are listed. The first one of a kind is made and priced; for what it waits
 // outside of itself is a task of one of the listed units. The others are skipped. Each op is priced once. Of equal
@@ -25,21 +25,14 @@
 #ifndef STAGE_LIB_TIME_UNITCOMPILER_H
 #define STAGE_LIB_TIME_UNITCOMPILER_H
 
-#include "CompiledUnit.h"
-#include "Connections.h"
-#include "StepWalk.h"
-#include "UnitPrototype.h"
-#include "stage/Machine/Runtime.h"
-#include "llvm/ADT/Hashing.h"
-#include <map>
-#include <unordered_map>
+#include "UnitStore.h"
 
 namespace stage {
 
 class UnitCompiler {
 public:
   /// All must outlive this.
-  UnitCompiler(Connections &connections, const Runtime &runtime, const TaskOptions &options, unsigned classNumber,
+  UnitCompiler(Connections &connections, UnitStore &store, const TaskOptions &options, unsigned classNumber,
                DiagnosticEngine &diags);
 
   /// The kind of the next unit. `related`: the numbers of the earlier units to which its references lead. Null after a
@@ -54,38 +47,31 @@ public:
   uint64_t getBase(size_t unit) const { return bases[unit]; }
   /// The unit of a task.
   size_t findUnit(uint64_t id) const { return size_t(llvm::upper_bound(bases, id) - bases.begin()) - 1; }
-  const TaskFacts &getFacts(uint32_t number) const { return facts[number].facts; }
-  uint32_t getNumFacts() const { return uint32_t(facts.size()); }
+  /// The number of a unit's template, for getPort().
+  uint32_t getTemplate(size_t unit) const { return templates[unit]; }
+  /// Of message number `port` between stages of a template.
+  const Port &getPort(uint32_t templateNumber, uint32_t port) const {
+    return described[templateNumber]->ports[port];
+  }
+  const TaskFacts &getFacts(uint32_t number) const { return store.getFacts(number); }
+  uint32_t getNumFacts() const { return store.getNumFacts(); }
   /// Of a task, by its facts. Receives are on none.
-  unsigned getLane(uint32_t number) const { return facts[number].laneNumber; }
-  ActivityKind getActivityKind(uint32_t number) const { return StepWalk::getKindOfLane(facts[number].lane); }
-  unsigned getNumLanes() const { return unsigned(laneNumbers.size()); }
+  unsigned getLane(uint32_t number) const { return store.getLane(number); }
+  ActivityKind getActivityKind(uint32_t number) const { return StepWalk::getKindOfLane(store.getLaneKey(number)); }
+  unsigned getNumLanes() const { return store.getNumLanes(); }
   uint64_t getNumMade() const { return numMade; }
-  /// Everything priced so far lies inside the tables of the machine.
-  bool isInsideTables() const { return insideTables; }
-  /// Nobody says what some product reaches.
-  bool isAssumed() const { return assumed; }
 
 private:
-  struct PricedFacts {
-    TaskFacts facts;
-    Ticks duration;
-    std::pair<uint64_t, unsigned> lane;
-    unsigned laneNumber;
-  };
   /// A task that was made.
   struct Sample {
     uint32_t facts = 0;
     TaskKind kind = TaskKind::Compute;
-    unsigned connection = 0; ///< Channel or meeting.
-    uint64_t tag = 0;
+    unsigned connection = 0; ///< Meeting, or channel of a permute.
+    uint64_t tag = 0;        ///< Of a permute.
     bool isPermute = false;
     size_t begin = 0, end = 0; ///< Of what it waits for.
   };
-  using Key = std::vector<uint32_t>;
-  struct KeyHash {
-    size_t operator()(const Key &key) const { return llvm::hash_combine_range(key.begin(), key.end()); }
-  };
+  using Key = UnitStore::Key;
 
   /// The relations of a unit, each in its place.
   struct Relations {
@@ -93,18 +79,21 @@ private:
     uint32_t numLatest = 0;              ///< Units that added to gradients last.
     llvm::SmallVector<uint32_t, 4> ways; ///< In which those were found whose values it may use.
     bool isKnown = true;                 ///< They are all listed.
+    bool hasEdges = false;
   };
   Relations listRelations(unsigned number);
   static std::vector<uint32_t> listRelated(const Relations &relations);
   Key makeKindKey(unsigned number, const Relations &relations, llvm::ArrayRef<uint32_t> related) const;
   Key makeForm(unsigned number, const Relations &relations) const;
+  void addDistances(Key &key, unsigned number, const Relations &relations) const;
+  void describe(unsigned number);
+  const ClassTemplate &getDescription(unsigned unit) const { return *described[templates[unit]]; }
   bool make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
   bool take(const Task &task, uint64_t base, uint64_t firstPermute);
   bool repeat(const ClassTasks::Rounds &rounds, uint64_t base);
   void refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
   bool isOnLane(uint64_t id, std::pair<uint64_t, unsigned> lane) const;
-  std::optional<uint32_t> findFacts(const Task &task, const GroupPlace &place);
-  void connect(CompiledUnit &unit);
+  void connect(CompiledUnit &unit, const ClassTemplate &description);
   void order(CompiledUnit &unit);
   void listEvents(CompiledUnit &unit);
   void listLanes(CompiledUnit &unit);
@@ -112,20 +101,16 @@ private:
   void skip(unsigned number, const CompiledUnit &unit);
 
   Connections &connections;
-  const Runtime &runtime;
+  UnitStore &store;
   const unsigned classNumber;
   const int64_t rank; ///< That stands for the class, in the program.
+  const unsigned sizesOf; ///< As UnitStore::findSizes().
   ClassTasks tasks;
   std::optional<Rational> slowness;
   std::vector<uint64_t> bases;     ///< By unit.
-  std::vector<uint32_t> templates; ///< Their numbers, by unit.
+  std::vector<uint32_t> templates; ///< Their numbers in the class, by unit.
+  std::vector<std::optional<ClassTemplate>> described; ///< Templates, once a unit of theirs has come.
   std::vector<uint64_t> slots;     ///< Those of `tasks` so far, on the rank; 0 for sizes.
-  std::vector<PricedFacts> facts;
-  std::map<std::pair<uint64_t, unsigned>, unsigned> laneNumbers; ///< In the order of first use.
-  /// By op, kind of task and environment, bytes and peer.
-  llvm::DenseMap<std::pair<std::pair<const Op *, unsigned>, std::pair<uint64_t, uint64_t>>, uint32_t> factNumbers;
-  std::unordered_map<Key, std::unique_ptr<CompiledUnit>, KeyHash> kinds;
-  std::unordered_map<Key, std::vector<UnitPrototype>, KeyHash> prototypes; ///< By the form of their relations.
   std::vector<UnitPrototype::LaneCheck> laneChecks;                        ///< Of the unit that is made.
   std::vector<std::unique_ptr<CompiledUnit>> others;                       ///< Kinds of one unit.
   std::vector<const CompiledUnit *> compiled;                              ///< By unit.
@@ -133,8 +118,6 @@ private:
   std::vector<Sample> samples; ///< Of the unit that is made.
   std::vector<uint64_t> awaited;
   uint64_t numMade = 0;
-  bool insideTables = true;
-  bool assumed = false;
 };
 
 } // namespace stage

@@ -9,7 +9,8 @@
 using namespace stage;
 
 /// Messages, and collectives of several classes.
-void UnitCompiler::connect(CompiledUnit &unit) {
+void UnitCompiler::connect(CompiledUnit &unit, const ClassTemplate &description) {
+  unsigned nextPort = 0;
   for (uint32_t task = 0; task < samples.size(); ++task) {
     const Sample &sample = samples[task];
     if (sample.kind == TaskKind::Receive)
@@ -20,7 +21,9 @@ void UnitCompiler::connect(CompiledUnit &unit) {
     }
     if (sample.kind != TaskKind::Send && sample.kind != TaskKind::Receive)
       continue;
-    const Connections::Channel &channel = connections.getChannel(sample.connection);
+    unsigned connection = sample.isPermute ? sample.connection : nextPort++;
+    const Connections::Channel &channel =
+        connections.getChannel(sample.isPermute ? connection : description.ports[connection].channel);
     if (channel.sender == channel.receiver) {
       if (sample.kind == TaskKind::Receive) // a permute's send stands behind its receive
         unit.localSends[task] = task + 1;
@@ -28,7 +31,7 @@ void UnitCompiler::connect(CompiledUnit &unit) {
     }
     unit.isWhole &= !sample.isPermute;
     (sample.kind == TaskKind::Send ? unit.sent : unit.received)
-        .push_back({task, sample.connection, sample.tag, sample.isPermute});
+        .push_back({task, connection, sample.tag, sample.isPermute});
   }
 }
 
@@ -115,7 +118,7 @@ void UnitCompiler::listLanes(CompiledUnit &unit) {
   std::map<std::pair<uint64_t, unsigned>, std::vector<uint32_t>> lanes;
   for (uint32_t task = 0; task < unit.getNumTasks(); ++task)
     if (!unit.isReceive(task))
-      lanes[facts[unit.facts[task]].lane].push_back(task);
+      lanes[store.getLaneKey(unit.facts[task])].push_back(task);
   for (auto &[key, tasksOfLane] : lanes)
     unit.lanes.push_back(std::move(tasksOfLane));
 }

@@ -20,6 +20,11 @@ void add(CompiledUnit &unit, Ticks duration, std::vector<uint32_t> awaited) {
 /// Of tasks that take no more than alone, after the last one was added.
 UnitCharges &getCharges(CompiledUnit &unit) { return unit.findCharges({}); }
 
+/// As another class knows its runs, which has had none of them.
+std::pair<const UnitRun *, Ticks> findRun(CompiledUnit &unit, llvm::ArrayRef<Ticks> references) {
+  return KnownRuns().find(references, getCharges(unit));
+}
+
 std::unique_ptr<UnitRun> evaluate(CompiledUnit &unit, llvm::ArrayRef<Ticks> references) {
   std::unique_ptr<UnitRun> run = unit.startRun(getCharges(unit));
   llvm::copy(references, run->times.begin());
@@ -43,7 +48,7 @@ protected:
   }
   /// By how much later the known run is that references with these times have.
   std::optional<Ticks> find(llvm::ArrayRef<Ticks> references) {
-    auto [run, later] = getCharges(unit).findRun(references);
+    auto [run, later] = findRun(unit, references);
     return run ? std::optional(later) : std::nullopt;
   }
 
@@ -72,9 +77,9 @@ TEST_F(CompiledUnitTest, WhatIsNamedFirstMustEndBefore) {
   std::unique_ptr<UnitRun> run = evaluate(other, {10, 20});
   other.findLimits(*run);
   getCharges(other).runs.push_back(std::move(run));
-  EXPECT_EQ(getCharges(other).findRun({19, 20}).second, 0);
-  EXPECT_NE(getCharges(other).findRun({19, 20}).first, nullptr);
-  EXPECT_EQ(getCharges(other).findRun({20, 20}).first, nullptr); // then [0] decides
+  EXPECT_EQ(findRun(other, {19, 20}).second, 0);
+  EXPECT_NE(findRun(other, {19, 20}).first, nullptr);
+  EXPECT_EQ(findRun(other, {20, 20}).first, nullptr); // then [0] decides
 }
 
 TEST_F(CompiledUnitTest, AReceiveEndsWithItsMessageUnlessItIsPostedLater) {
@@ -97,12 +102,12 @@ TEST_F(CompiledUnitTest, AReceiveEndsWithItsMessageUnlessItIsPostedLater) {
   EXPECT_EQ(other.getEnd(*early, 0), 30);
   EXPECT_EQ(early->causes[0], 0); // what it was posted behind
   getCharges(other).runs.push_back(std::move(late));
-  EXPECT_NE(getCharges(other).findRun({30, 30}).first, nullptr);
-  EXPECT_EQ(getCharges(other).findRun({31, 30}).first, nullptr);
+  EXPECT_NE(findRun(other, {30, 30}).first, nullptr);
+  EXPECT_EQ(findRun(other, {31, 30}).first, nullptr);
   getCharges(other).runs.clear();
   getCharges(other).runs.push_back(std::move(early));
-  EXPECT_NE(getCharges(other).findRun({30, 29}).first, nullptr);
-  EXPECT_EQ(getCharges(other).findRun({30, 30}).first, nullptr); // the message decides
+  EXPECT_NE(findRun(other, {30, 29}).first, nullptr);
+  EXPECT_EQ(findRun(other, {30, 30}).first, nullptr); // the message decides
 }
 
 TEST_F(CompiledUnitTest, TimeThatIsTooLongIsNoRun) {
@@ -138,7 +143,7 @@ TEST(CompiledUnitRandomTest, KnownRunsAreThoseThatEvaluationGives) {
     getCharges(unit).runs.push_back(std::move(known));
     std::vector<Ticks> times = makeTimes();
     std::unique_ptr<UnitRun> expected = evaluate(unit, times);
-    auto [found, later] = getCharges(unit).findRun(times);
+    auto [found, later] = findRun(unit, times);
     const UnitRun &run = *getCharges(unit).runs.front();
     // Of equal causes all tasks are as much later.
     bool isSame = run.causes == expected->causes;
