@@ -4,6 +4,7 @@
 #include "stage/Time/RankClasses.h"
 #include "stage/Time/StepTime.h"
 #include "stage/Walk/UnitWalk.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace stage;
 
@@ -115,7 +116,10 @@ public:
   UnitBounder(OpPrices &prices, unsigned stage, unsigned environment)
       : prices(prices), stage(stage), environment(environment) {}
 
-  void run(const UnitTemplate &unit) { walk(unit.items); }
+  void run(const UnitTemplate &unit, bool hasPrefetches) {
+    walksAll = hasPrefetches;
+    walk(unit.items);
+  }
 
   Ticks computed = 0;   ///< When the compute stream is at the end.
   StreamTicks messages; ///< What collectives take.
@@ -157,11 +161,65 @@ private:
     if (Ticks time = made.lookup(from))
       made[to] = time;
   }
+
+  /// When streams are at the end of an iteration, and when what it hands on is made; 0: before the unit.
+  struct IterationEnd {
+    Ticks computed = 0;
+    StreamTicks ends, messages;
+    llvm::SmallVector<Ticks, 8> handedOn;
+
+    /// By how much all of it is later than after the iteration before; nothing if that differs.
+    std::optional<Ticks> findDelay(const IterationEnd &before) const {
+      Ticks delay = computed - before.computed;
+      if (ends.size() != before.ends.size())
+        return std::nullopt;
+      for (auto [stream, end] : ends)
+        if (auto known = before.ends.find(stream); known == before.ends.end() || end - known->second != delay)
+          return std::nullopt;
+      for (auto [now, then] : llvm::zip(handedOn, before.handedOn))
+        if ((now || then) && now - then != delay)
+          return std::nullopt;
+      return delay;
+    }
+  };
+
+  /// Where all ends are as much later as in the iteration before, they will be in the next one: what is made outside of
+  /// the repeat has decided nothing then, and decides less and less. All but the last such iteration are left out.
+  int64_t getNextIteration(const ProgramItem &loop, int64_t iteration) override {
+    int64_t next = UnitWalk::getNextIteration(loop, iteration);
+    if (walksAll || loop.op->bodies.size() > 1)
+      return next;
+    llvm::SmallSetVector<IterationValue, 8> handedOn;
+    for (const Value *value : loop.op->getBody(iteration).getTerminator()->getOperands())
+      handedOn.insert(getName(value));
+    IterationEnd now{computed, ends, messages, {}};
+    for (IterationValue value : handedOn)
+      now.handedOn.push_back(made.lookup(value));
+    IterationEnd before = std::exchange(endBefore, now);
+    if (iteration == loop.getIteration(0))
+      return next;
+    std::optional<Ticks> delay = now.findDelay(before);
+    int64_t last = loop.getIteration(loop.getNumIterations() - 1), numSkipped = std::abs(last - next);
+    if (!delay || !numSkipped)
+      return next;
+    Ticks later = *delay * numSkipped;
+    computed += later;
+    for (auto &[stream, end] : ends)
+      end += later;
+    for (auto &[stream, ticks] : messages)
+      ticks += (ticks - before.messages.lookup(stream)) * numSkipped;
+    for (IterationValue value : handedOn)
+      if (Ticks &time = made[value])
+        time += later;
+    return last;
+  }
   void visitReceive(const ProgramItem &, unsigned, IterationValue) override {}
   void visitSend(const ProgramItem &, unsigned, IterationValue) override {}
 
   OpPrices &prices;
   const unsigned stage, environment;
+  bool walksAll = false;                      ///< Gathers run ahead of their iterations.
+  IterationEnd endBefore;                     ///< Of the iteration that was walked before.
   StreamTicks ends;                           ///< Of collectives behind something that the unit computes.
   llvm::DenseMap<IterationValue, Ticks> made; ///< When values are, behind something that the unit computes.
 };
@@ -203,7 +261,7 @@ private:
     auto [known, isNew] = all.try_emplace(std::move(key));
     if (isNew && unit) {
       UnitBounder bounder(prices, stage, environment);
-      bounder.run(*unit);
+      bounder.run(*unit, program.graph->prefetch > 0);
       known->second = {bounder.computed, std::move(bounder.messages)};
     }
     return &known->second;
