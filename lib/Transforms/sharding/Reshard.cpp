@@ -23,6 +23,9 @@
 //    split an all_reduce over ranks that hold the same could save bytes; it would be
 //    another program than the one that was asked for.)
 //
+//  * One step that leads there is the shortest path: each kind of step moves no more than its ranks lack, and what
+//    takes several steps takes no fewer collectives. It is looked for first.
+//
 //  * With more than three movers, those that stand together before and after travel
 //    together, as one: twelve axes of a gradient that is reduced are one axis. What
 //    is still more than three is searched less: a dim has on the way only axes that
@@ -82,6 +85,12 @@ public:
   bool hasManyMovers() const { return toList(movers).size() > 3; }
 
   ReshardPlan run() {
+    if (from == to)
+      return {};
+    if (std::optional<ReshardStep> direct = findDirect()) {
+      direct->result = to;
+      return {{*direct}, makeReceived(add(from, direct->kind, toSet(direct->axes)).received)};
+    }
     find(from); // the start; its length is 0
     unsigned last = search();
     ReshardPlan plan;
@@ -95,6 +104,21 @@ public:
   }
 
 private:
+  /// The first step that leads from the start to the end, if there is one.
+  std::optional<ReshardStep> findDirect() const {
+    std::optional<ReshardStep> found;
+    Sharding result;
+    visitSteps(from, [&](const ReshardStep &step) {
+      if (found)
+        return;
+      result = from;
+      apply(step, result);
+      if (result == to)
+        found = step;
+    });
+    return found;
+  }
+
   unsigned search() {
     using Entry = std::pair<Length, unsigned>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
