@@ -373,6 +373,8 @@ void ClassTasks::skipUnit(unsigned number, const Chains &after) {
   for (auto [issued, more] : llvm::zip(numIssued, getNumCollectives(units[number])))
     issued += more;
   chains = after;
+  if (isBackward(units[number].kind) || units[number].kind == PhaseKind::Reduce)
+    additions.skipUnit(graph, units[number]);
   endUnit(number);
 }
 

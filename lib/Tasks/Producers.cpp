@@ -87,12 +87,48 @@ void Additions::add(const Value *buffer, const PlacedUnit &unit) {
   if (isPerIteration(buffer))
     return; // known from the layout
   const Op *first = buffers.getFirst(buffer);
-  auto &lasts = known[first];
-  auto last = llvm::find_if(lasts, [&](const Last &other) { return other.layout == unit.layout; });
-  if (last == lasts.end())
-    last = lasts.insert(lasts.end(), Last());
-  *last = {unit.layout, unit.base, current - unit.base};
+  findKnown(first, unit.layout) = {unit.layout, unit.base, current - unit.base};
   addedInRound.emplace_back(first, unit.layout);
+}
+
+Additions::Last &Additions::findKnown(const Op *first, const TaskLayout *layout) {
+  auto &lasts = known[first];
+  auto last = llvm::find_if(lasts, [&](const Last &other) { return other.layout == layout; });
+  return last == lasts.end() ? *lasts.insert(lasts.end(), Last()) : *last;
+}
+
+void Additions::skipUnit(const Graph &graph, const PlacedUnit &unit) {
+  if (!skipped.insert(unit.layout).second)
+    return;
+  auto note = [&](const Op &op, int64_t iteration) {
+    forEachAddition(graph, op, [&](const Value *buffer) {
+      if (isPerIteration(buffer))
+        return;
+      uint64_t offset = *unit.layout->findPosition(&op, iteration);
+      Last &last = findKnown(buffers.getFirst(buffer), unit.layout);
+      if (!last.layout || last.offset < offset)
+        last = {unit.layout, unit.base, offset};
+    });
+  };
+  for (const Segment &segment : unit.layout->getSegments()) {
+    const ProgramItem &item = *segment.item;
+    if (item.kind == ProgramItem::Kind::Op)
+      for (const Op *op : segment.ops.front())
+        note(*op, -1);
+    if (item.kind != ProgramItem::Kind::Loop)
+      continue;
+    // Of each case the last iteration that runs.
+    std::vector<char> isNoted(segment.ops.size());
+    for (int64_t n = item.getNumIterations(); n-- > 0;) {
+      int64_t iteration = item.getIteration(n);
+      unsigned number = segment.ops.size() > 1 ? item.op->cases.get(iteration) : 0;
+      if (!std::exchange(isNoted[number], 1))
+        for (const Op *op : segment.ops[number])
+          note(*op, iteration);
+      if (llvm::all_of(isNoted, [](char each) { return each; }))
+        break;
+    }
+  }
 }
 
 void Additions::shiftRound(int64_t numNodes) {

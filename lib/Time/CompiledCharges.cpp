@@ -227,16 +227,16 @@ CompiledWalk::PathPart CompiledWalk::listPart(const UnitView &view, unsigned cla
   return part;
 }
 
-/// Units with one run that the chain enters by the same task have the same part of it.
+/// Units of a class with one run that the chain enters by the same task have the same part of it.
 void CompiledWalk::visitPath(ClassTask last, PathVisitor visit) const {
   std::vector<PathPart> parts;
-  llvm::DenseMap<std::pair<const UnitRun *, uint32_t>, size_t> known; // by run and task
+  llvm::DenseMap<std::pair<const UnitRun *, std::pair<unsigned, uint32_t>>, size_t> known; // by run, class and task
   for (std::optional<ClassTask> next = last; next;) {
     const ClassClock &clock = clocks[next->classNumber];
     size_t number = clock.compiler.findUnit(next->id);
     UnitView view = getView(clock, number);
     uint32_t task = uint32_t(next->id - clock.compiler.getBase(number));
-    auto [place, isNew] = known.try_emplace({&view.run, task}, parts.size());
+    auto [place, isNew] = known.try_emplace({&view.run, {next->classNumber, task}}, parts.size());
     if (isNew)
       parts.push_back(listPart(view, next->classNumber, task));
     PathPart &part = parts[place->second];

@@ -9,8 +9,8 @@ using namespace stage;
 /// While a unit is compiled, places from here on are those of references.
 constexpr uint32_t reference = uint32_t(1) << 31;
 
-UnitCompiler::UnitCompiler(Connections &connections, UnitStore &store, const TaskOptions &options,
-                           unsigned classNumber, DiagnosticEngine &diags)
+UnitCompiler::UnitCompiler(Connections &connections, UnitStore &store, const TaskOptions &options, unsigned classNumber,
+                           DiagnosticEngine &diags)
     : connections(connections), store(store), classNumber(classNumber),
       rank(connections.classes.getRepresentative(classNumber)),
       sizesOf(store.findSizes(classNumber, connections.classes.describe(classNumber))),
@@ -93,9 +93,8 @@ std::vector<uint32_t> UnitCompiler::listRelated(const Relations &relations) {
 UnitCompiler::Key UnitCompiler::makeKindKey(unsigned number, const Relations &relations,
                                             llvm::ArrayRef<uint32_t> related) const {
   const PlacedUnit &unit = tasks.getUnits()[number];
-  Key key = {getDescription(number).alike,
-             connections.program.graph->pipeline.environments.getAlike(unit.environment), relations.numLatest,
-             uint32_t(related.size())};
+  Key key = {getDescription(number).alike, connections.program.graph->pipeline.environments.getAlike(unit.environment),
+             relations.numLatest, uint32_t(related.size())};
   key.reserve(key.size() + related.size() + 4 * relations.list.size());
   for (uint32_t other : related)
     key.push_back(getDescription(other).alike);
@@ -129,9 +128,8 @@ void UnitCompiler::addDistances(Key &key, unsigned number, const Relations &rela
 UnitCompiler::Key UnitCompiler::makeForm(unsigned number, const Relations &relations) const {
   const PlacedUnit &unit = tasks.getUnits()[number];
   std::optional<unsigned> streamOfLoad = tasks.getStreamOfLoad(unit);
-  Key form = {getDescription(number).alike,
-              connections.program.graph->pipeline.environments.getAlike(unit.environment), relations.numLatest,
-              streamOfLoad ? *streamOfLoad : UnitRelation::none};
+  Key form = {getDescription(number).alike, connections.program.graph->pipeline.environments.getAlike(unit.environment),
+              relations.numLatest, streamOfLoad ? *streamOfLoad : UnitRelation::none};
   llvm::append_range(form, relations.ways);
   for (const UnitRelation &relation : relations.list)
     form.push_back(relation.unit == UnitRelation::none   ? UnitRelation::none

@@ -50,9 +50,7 @@ public:
   /// The number of a unit's template, for getPort().
   uint32_t getTemplate(size_t unit) const { return templates[unit]; }
   /// Of message number `port` between stages of a template.
-  const Port &getPort(uint32_t templateNumber, uint32_t port) const {
-    return described[templateNumber]->ports[port];
-  }
+  const Port &getPort(uint32_t templateNumber, uint32_t port) const { return described[templateNumber]->ports[port]; }
   const TaskFacts &getFacts(uint32_t number) const { return store.getFacts(number); }
   uint32_t getNumFacts() const { return store.getNumFacts(); }
   /// Of a task, by its facts. Receives are on none.
@@ -103,17 +101,17 @@ private:
   Connections &connections;
   UnitStore &store;
   const unsigned classNumber;
-  const int64_t rank; ///< That stands for the class, in the program.
+  const int64_t rank;     ///< That stands for the class, in the program.
   const unsigned sizesOf; ///< As UnitStore::findSizes().
   ClassTasks tasks;
   std::optional<Rational> slowness;
-  std::vector<uint64_t> bases;     ///< By unit.
-  std::vector<uint32_t> templates; ///< Their numbers in the class, by unit.
+  std::vector<uint64_t> bases;                         ///< By unit.
+  std::vector<uint32_t> templates;                     ///< Their numbers in the class, by unit.
   std::vector<std::optional<ClassTemplate>> described; ///< Templates, once a unit of theirs has come.
-  std::vector<uint64_t> slots;     ///< Those of `tasks` so far, on the rank; 0 for sizes.
-  std::vector<UnitPrototype::LaneCheck> laneChecks;                        ///< Of the unit that is made.
-  std::vector<std::unique_ptr<CompiledUnit>> others;                       ///< Kinds of one unit.
-  std::vector<const CompiledUnit *> compiled;                              ///< By unit.
+  std::vector<uint64_t> slots;                         ///< Those of `tasks` so far, on the rank; 0 for sizes.
+  std::vector<UnitPrototype::LaneCheck> laneChecks;    ///< Of the unit that is made.
+  std::vector<std::unique_ptr<CompiledUnit>> others;   ///< Kinds of one unit.
+  std::vector<const CompiledUnit *> compiled;          ///< By unit.
   unsigned nextUnit = 0;
   std::vector<Sample> samples; ///< Of the unit that is made.
   std::vector<uint64_t> awaited;

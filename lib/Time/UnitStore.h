@@ -104,7 +104,7 @@ private:
   /// By op, environment and kind of task, bytes, and place and sizes.
   std::map<std::tuple<const Op *, uint64_t, uint64_t, uint64_t>, uint32_t> factNumbers;
   std::unordered_map<Signature, uint32_t, KeyHash> alike;
-  std::vector<GroupPlace> places; ///< Few.
+  std::vector<GroupPlace> places;                                ///< Few.
   std::vector<decltype(RankClass::coordinates)> coordinates{{}}; ///< Of classes, each once.
   /// The collectives and permutes of an op and its bodies.
   llvm::DenseMap<const Op *, llvm::SmallVector<const Op *, 4>> communication;

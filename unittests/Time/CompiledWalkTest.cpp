@@ -6,7 +6,7 @@
 using namespace stage;
 
 namespace {
-/// Two stages in 1F1B.
+/// Stages in 1F1B.
 class CompiledWalkTest : public ProgramTest {
 protected:
   static std::string listUnits(unsigned microbatches, unsigned warmup) {
@@ -20,12 +20,15 @@ protected:
     return units;
   }
 
-  void buildWith(unsigned microbatches, unsigned layers) {
-    std::string count = std::to_string(layers), half = std::to_string(layers / 2);
-    build("graph Chain {\n  dim B;\n  mesh (pp = 2, dp = 4);\n  bind B = 4096;\n  microbatches " +
-          std::to_string(microbatches) + ";\n  pipeline layers over pp {\n    split " + half + ", " + half +
-          ";\n    units \"" + listUnits(microbatches, 1) + "\";\n    units \"" + listUnits(microbatches, 0) +
-          "\";\n  }\n" + R"(
+  void buildWith(unsigned microbatches, unsigned layers, unsigned stages = 2) {
+    std::string count = std::to_string(layers), split, units;
+    for (unsigned stage = 0; stage < stages; ++stage) {
+      split += (stage ? ", " : "") + std::to_string(layers / stages);
+      units += "    units \"" + listUnits(microbatches, stages - 1 - stage) + "\";\n";
+    }
+    build("graph Chain {\n  dim B;\n  mesh (pp = " + std::to_string(stages) +
+          ", dp = 4);\n  bind B = 4096;\n  microbatches " + std::to_string(microbatches) +
+          ";\n  pipeline layers over pp {\n    split " + split + ";\n" + units + "  }\n" + R"(
   optimizer sgd { state m: f32; flops = volume; }
   op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
   op scale.dx(dy: [b], g: [b]) -> (result: [b] = dy[b] * g[b]);
@@ -68,7 +71,7 @@ protected:
     rates.name = "small";
     rates.type = "f32";
     rates.latency = 1'000;
-    rates.levels = {{"all", 8, 1'000'000'000, {1, 1}, 1'000}};
+    rates.levels = {{"all", 64, 1'000'000'000, {1, 1}, 1'000}};
     return Machine(rates);
   }
 
@@ -118,6 +121,21 @@ TEST_F(CompiledWalkTest, EightTimesAsManyMicrobatchesAreNotCharged) {
   EXPECT_EQ(few.evaluated, many.evaluated);
   EXPECT_GT(few.charged, 0u);
   EXPECT_EQ(untaxed.charged, 0u);
+}
+
+/// Stages between the first and the last one have alike templates. Those that fill differ in what comes before.
+TEST_F(CompiledWalkTest, TwiceAsManyEqualStagesAreNotMadeOrCharged) {
+  Runtime runtime;
+  runtime.launch = 10'000'000;
+  runtime.taxOfCollectives = *Rational::make(3, 10);
+  runtime.taxOfSends = *Rational::make(1, 5);
+  ASSERT_NO_FATAL_FAILURE(buildWith(64, 32, 8));
+  CompiledWalk::Counts few = count(runtime);
+  ASSERT_NO_FATAL_FAILURE(buildWith(64, 64, 16));
+  CompiledWalk::Counts many = count(runtime);
+  EXPECT_EQ(many.placed, 16u * (2 * 64 + 1));
+  EXPECT_LE(many.made * 10, few.made * 11);
+  EXPECT_LE(many.charged * 10, few.charged * 11);
 }
 
 TEST_F(CompiledWalkTest, OfEqualLayersThreeAreMade) {

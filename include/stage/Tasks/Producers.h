@@ -48,6 +48,8 @@ public:
   void setCurrent(uint64_t id) { current = id; }
   /// The current node, of `unit`, adds to the buffer of which `buffer`, the result of an accumulate, is a name.
   void add(const Value *buffer, const PlacedUnit &unit);
+  /// Of a unit of whose layout none has been made, or that is the first one that is skipped: notes what its nodes add.
+  void skipUnit(const Graph &graph, const PlacedUnit &unit);
   /// All nodes of the unit have been added, or are those of an earlier unit with the same layout.
   void endUnit(const PlacedUnit &unit);
   /// Another step begins: no unit of it has added anything yet.
@@ -65,8 +67,8 @@ public:
 private:
   /// A place in all units of a layout, found in the one that begins with node `base`.
   struct Last {
-    const TaskLayout *layout;
-    uint64_t base, offset;
+    const TaskLayout *layout = nullptr;
+    uint64_t base = 0, offset = 0;
   };
   /// The ops of a layout that add to the buffers of a parameter of a repeat, in order.
   struct Adders {
@@ -78,11 +80,13 @@ private:
     return param && getLoop(param);
   }
   std::optional<uint64_t> findLast(const Adders &adders, int64_t iteration, const PlacedUnit &unit) const;
+  Last &findKnown(const Op *first, const TaskLayout *layout);
 
   const GradientBuffers &buffers;
   uint64_t current = 0;
   /// Per buffer, for which its first accumulation stands, one for each layout that adds to it: of repeats, and others.
   llvm::DenseMap<const Op *, llvm::SmallVector<Adders, 1>> adders;
+  llvm::DenseSet<const TaskLayout *> skipped; ///< Layouts of units that were skipped.
   llvm::DenseMap<const Op *, llvm::SmallVector<Last, 1>> known;
   std::vector<std::pair<const Op *, const TaskLayout *>> addedInRound; ///< Of `known`.
   llvm::DenseMap<const TaskLayout *, uint64_t> latest;
