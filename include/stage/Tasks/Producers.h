@@ -39,7 +39,7 @@ void forEachAddition(const Graph &graph, const Op &op, llvm::function_ref<void(c
 /// remembered.
 class Additions {
 public:
-  /// The buffers must outlive this.
+  /// The buffers, and all units, must outlive this.
   explicit Additions(const GradientBuffers &buffers) : buffers(buffers) {}
 
   /// Before all units: notes what the iterations of a template add.
@@ -54,8 +54,8 @@ public:
   void startStep() { latest.clear(); }
   /// Appends the node of `unit`, or else of an earlier one, that added last before the current node.
   void findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids);
-  /// The first id of the latest unit with this layout, if one has ended.
-  std::optional<uint64_t> getLatest(const TaskLayout *layout) const;
+  /// The latest unit with this layout that has ended; null if none has.
+  const PlacedUnit *getLatest(const TaskLayout *layout) const { return latest.lookup(layout); }
 
   /// What is added to buffers of the top level from here on, iterations of a repeat, ...
   void startRound() { addedInRound.clear(); }
@@ -63,10 +63,11 @@ public:
   void shiftRound(int64_t numNodes);
 
 private:
-  /// A place in all units of a layout, found in the one that begins with node `base`.
+  /// A place in all units of a layout, found in one of them.
   struct Last {
     const TaskLayout *layout;
-    uint64_t base, offset;
+    const PlacedUnit *unit;
+    uint64_t offset;
   };
   /// The ops of a layout that add to the buffers of a parameter of a repeat, in order.
   struct Adders {
@@ -85,7 +86,7 @@ private:
   llvm::DenseMap<const Op *, llvm::SmallVector<Adders, 1>> adders;
   llvm::DenseMap<const Op *, llvm::SmallVector<Last, 1>> known;
   std::vector<std::pair<const Op *, const TaskLayout *>> addedInRound; ///< Of `known`.
-  llvm::DenseMap<const TaskLayout *, uint64_t> latest;
+  llvm::DenseMap<const TaskLayout *, const PlacedUnit *> latest;
 };
 
 /// Finds out where values come from on one stage.
