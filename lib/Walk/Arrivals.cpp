@@ -36,8 +36,8 @@ Arrivals::Arrivals(const Graph &graph, const StageProgram &stage, unsigned steps
     bool isOnce = isOncePerStep(unit.kind);
     loaders.push_back(isOnce ? std::nullopt : latest);
     bool endsStep = (position + 1) % unitsPerStep == 0;
-    if (known->second && (!isOnce || endsStep) && !ofPair)
-      ofPair = position;
+    if (known->second && (!isOnce || endsStep))
+      ofPair = ofPair.value_or(position);
     // What is behind a pair is loaded beside it; what is in it, before it.
     if (ofPair && !unit.overlapsNext)
       latest = std::exchange(ofPair, std::nullopt);
