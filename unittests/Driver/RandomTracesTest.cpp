@@ -455,8 +455,8 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
 //===----------------------------------------------------------------------===//
 
 /// Simulates the lists of a rank as docs/Traces.md says. Nodes run in the order of their ids; a recv from another stage
-/// is posted when the last unit, or pair, before its own begins that has more than messages. Copies take no time: a load begins
-/// when its unit has begun and all has run that it depends on but copies, and that these do.
+/// is posted when the last unit, or pair, before its own begins that has more than messages. Copies take no time: a
+/// load begins when its unit has begun and all has run that it depends on but copies, and that these do.
 class Tracker {
 public:
   explicit Tracker(std::vector<Node> given) {

@@ -31,7 +31,8 @@ TEST(ScheduleText, Pairs) {
 }
 
 TEST(ScheduleText, BadUnits) {
-  for (const char *text : {"F0|", "|F0", "F0|B1|F2", "F0||B1", "F0 | B1", "F", "X0", "F0.", "F.1", "F0.1.2", "f0", "F-1", "F0,F1", "0", "F99999999999"})
+  for (const char *text : {"F0|", "|F0", "F0|B1|F2", "F0||B1", "F0 | B1", "F", "X0", "F0.", "F.1", "F0.1.2", "f0",
+                           "F-1", "F0,F1", "0", "F99999999999"})
     EXPECT_FALSE(parseUnits(text)) << text;
 }
 
@@ -46,8 +47,9 @@ TEST(ScheduleText, PrintsWhatTheHeaderShows) {
 }
 
 TEST(ScheduleText, ReadsWhatItPrints) {
-  for (const Schedule &schedule : {makeGPipe(1, 1), make1F1B(4, 7), makeInterleaved(3, 6, 2), makeZBH1(4, 5),
-                                   makeVee(3, 2), makeOverlapped1F1B(3, 7), makeSchedule(2, 2, 1, [](unsigned, auto) {})}) {
+  for (const Schedule &schedule :
+       {makeGPipe(1, 1), make1F1B(4, 7), makeInterleaved(3, 6, 2), makeZBH1(4, 5), makeVee(3, 2),
+        makeOverlapped1F1B(3, 7), makeSchedule(2, 2, 1, [](unsigned, auto) {})}) {
     std::optional<Schedule> again = parseSchedule(schedule.str());
     ASSERT_TRUE(again) << schedule.str();
     EXPECT_EQ(again->str(), schedule.str());
