@@ -188,8 +188,7 @@ private:
     if (options.tracker)
       tracker.emplace(part.program, tasks, options.memory, diags);
     statistics.ranks += ranks.size();
-    const PlacedUnit &last = tasks.getUnits().back();
-    numNodes = std::max<uint64_t>(1, last.base + last.layout->getNumNodes());
+    numNodes = std::max<uint64_t>(1, tasks.getNumIds());
     numNodesWritten = 0;
     ClassImage image;
     const TaskDurations *durations = ranks.empty() ? nullptr : options.durations;

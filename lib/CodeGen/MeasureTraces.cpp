@@ -143,8 +143,11 @@ private:
     return givers;
   }
 
-  /// Nothing for the step, which is there once, and for units that have, or depend on, ids of several widths.
+  /// Nothing for the step, which is there once, for units that have, or depend on, ids of several widths, and where
+  /// some units run in pairs.
   std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) {
+    if (tasks.hasPairs())
+      return std::nullopt;
     std::optional<uint64_t> width = getWidth(unit.base, unit.layout->getNumNodes());
     if (isOncePerStep(unit.kind) || !width)
       return std::nullopt;

@@ -138,7 +138,7 @@ void TensorTracker::clear() {
 
 void TensorTracker::trackTensors(const PlacedUnit &unit, const Task &task) {
   const UnitSimulator &simulator = getSimulator(unit);
-  unsigned number = task.id - unit.base + simulator.getFirstNode(unit.getPlace());
+  unsigned number = unsigned(unit.getPosition(task.id)) + simulator.getFirstNode(unit.getPlace());
   assert(number < simulator.getNumNodes() && "the simulation has other nodes than the layout");
   for (const TensorAccess &access : simulator.getAccesses(number)) {
     const UnitTensor &tensor = simulator.getTensor(access.tensor);

@@ -15,6 +15,9 @@
 // kept until that chunk's unit begins. The simulation of
 // the worst unit says what was live.
 //
+// Two units that run interleaved (stage/Walk/PairOrder.h) are one step: each of them adds what it holds at the node at
+// which it runs or stands.
+//
 // What is on the host is summed up by itself in the same way: its peak is at a moment of
 // its own. Where ranks have different parts of a dim, the stage is as its rank with the highest peak. Peaks
 // grow with sizes: of ranks one of which has as much as another of everything, or more, the highest peak is that of
@@ -29,6 +32,7 @@
 #include "stage/Memory/StaticMemory.h"
 #include "stage/Memory/UnitSimulator.h"
 #include "stage/Walk/Arrivals.h"
+#include "stage/Walk/PairOrder.h"
 #include "stage/Walk/Receivers.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
@@ -268,7 +272,7 @@ private:
           bytesOf.erase(environment); // a server has a hundred thousand environments
           continue;
         }
-      chains.push_back(simulate(kinds.all[kind], environment));
+      chains.push_back(simulate(kinds.all[kind], environment, /*folds=*/!hasPairs(stage.units)));
       if (known == varying.end())
         known = varying.emplace(kind, getBytesOf(environment).listVarying()).first;
       alike.emplace(list(known->second), place->second);
@@ -289,11 +293,11 @@ private:
   // Units
   //===--------------------------------------------------------------------===//
 
-  ChainMemory simulate(const UnitChain &templates, unsigned environment) {
+  ChainMemory simulate(const UnitChain &templates, unsigned environment, bool folds) {
     ChainMemory result;
     result.templates = templates;
-    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment),
-                                                       /*folds=*/true, memory);
+    result.simulator =
+        std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment), folds, memory);
     result.simulator->run(templates);
     for (unsigned place = 0; place < templates.size(); ++place) {
       ChainMemory::UnitMemory &unit = result.units.emplace_back();
@@ -324,11 +328,52 @@ private:
     return found;
   }
 
+  /// Where a pair holds most: the unit that runs is at a node, and the other one stands in front of a node.
+  struct PairPeak {
+    ByteCount total = 0;
+    unsigned running = 0; ///< 0 or 1.
+    std::array<unsigned, 2> nodes = {0, 0};
+  };
+
+  /// Of the pair that begins at a position. `handed`: what its units hand to other chunks when they end.
+  PairPeak findPairPeak(const StageProgram &stage, const std::vector<ChainMemory> &chains, size_t position,
+                        MemorySpace space, std::array<ByteCount, 2> handed) const {
+    std::array<const UnitTemplate *, 2> templates;
+    std::array<UnitSimulator::UnitCurve, 2> curves;
+    std::array<unsigned, 2> next;
+    std::array<unsigned, 2> ends;
+    for (unsigned unit : {0, 1}) {
+      const ChainMemory &chain = chains[chainOfUnit[position + unit]];
+      unsigned place = chain.getPlace(stage.units[position + unit].kind);
+      templates[unit] = chain.templates[place];
+      curves[unit] = chain.simulator->getCurve(place, space);
+      next[unit] = chain.simulator->getFirstNode(place);
+      ends[unit] = chain.simulator->getFirstNode(place + 1);
+    }
+    const std::array<unsigned, 2> firsts = next;
+    PairPeak peak;
+    const PairOrder order(graph, templates[0]->items, templates[1]->items);
+    for (const PairOrder::Turn &turn : order.getTurns()) {
+      unsigned unit = turn.unit, other = 1 - unit;
+      ByteCount standing = curves[other].paused[next[other] - firsts[other]];
+      for (unsigned each : {0, 1})
+        standing += next[each] == ends[each] ? handed[each] : 0;
+      for (uint64_t node = turn.begin; node < turn.end; ++node)
+        if (ByteCount total = curves[unit].live[node] + standing; total > peak.total) {
+          next[unit] = firsts[unit] + unsigned(node);
+          peak = {total, unit, next};
+        }
+      next[unit] = firsts[unit] + unsigned(turn.end);
+    }
+    return peak;
+  }
+
   /// Where units hold most.
   struct WorstUnit {
     ByteCount total = -1;
-    size_t position = 0;
+    size_t position = 0; ///< Of the first unit of a pair.
     OpenUnits open;
+    std::optional<PairPeak> pair = std::nullopt;
   };
 
   /// Says in `result` how many microbatches are in flight, and, of the device, what each kind of unit holds at most.
@@ -355,33 +400,62 @@ private:
     };
     llvm::BitVector isHanded(stage.units.size());
     int64_t inFlight = 0; // microbatches between their first and their last unit, of all chunks
-    for (size_t i = 0; i < stage.units.size(); ++i) {
-      const ChainMemory &chain = chains[chainOfUnit[i]];
-      unsigned place = chain.getPlace(stage.units[i].kind);
-      if (place > 0) {
-        kept -= chain.units[place - 1].keptBytes[memory];
-        --open[{chainOfUnit[i], place - 1}].resting;
-        inFlight -= !movesCaches(chain.templates[place - 1]->kind);
+    std::map<std::pair<std::array<unsigned, 4>, std::array<ByteCount, 2>>, PairPeak> pairPeaks; // by chain and place
+    for (size_t i = 0, end; i < stage.units.size(); i = end) {
+      end = getPairEnd(stage.units, i);
+      for (size_t k = i; k < end; ++k) {
+        const ChainMemory &chain = chains[chainOfUnit[k]];
+        if (unsigned place = chain.getPlace(stage.units[k].kind); place > 0) {
+          kept -= chain.units[place - 1].keptBytes[memory];
+          --open[{chainOfUnit[k], place - 1}].resting;
+          inFlight -= !movesCaches(chain.templates[place - 1]->kind);
+        }
+        if (isHanded[k])
+          hand(k, -1);
       }
-      if (isHanded[i])
-        hand(i, -1);
-      ByteCount arrives = space == MemorySpace::Device ? arriving[i] : 0;
-      ByteCount total = fixed + kept + arrives + chain.simulator->getPeak(place, space).total;
-      if (total > worst.total)
-        worst = {total, i, open};
-      if (findsMoments)
-        if (WorstUnit &ofKind = worstOfKind[stage.units[i].kind]; total > ofKind.total)
-          ofKind = {total, i, open};
-      if (auto receiver = receivers.find(i); receiver != receivers.end()) {
-        isHanded.set(receiver->second);
-        hand(receiver->second, 1);
+      ByteCount total = fixed + kept + (space == MemorySpace::Device ? arriving[i] : 0);
+      WorstUnit here = {total, i, {}};
+      if (end == i + 1) {
+        const ChainMemory &chain = chains[chainOfUnit[i]];
+        here.total += chain.simulator->getPeak(chain.getPlace(stage.units[i].kind), space).total;
+      } else {
+        std::array<unsigned, 4> key;
+        std::array<ByteCount, 2> handed = {0, 0};
+        for (unsigned unit : {0, 1}) {
+          key[2 * unit] = chainOfUnit[i + unit];
+          key[2 * unit + 1] = chains[key[2 * unit]].getPlace(stage.units[i + unit].kind);
+          if (auto receiver = receivers.find(i + unit); receiver != receivers.end())
+            handed[unit] = get(stage, chains, receiver->second).handedBytes;
+        }
+        auto [known, isNew] = pairPeaks.try_emplace({key, handed});
+        if (isNew)
+          known->second = findPairPeak(stage, chains, i, space, handed);
+        here.pair = known->second;
+        here.total += here.pair->total;
       }
-      if (place + 1 == chain.units.size())
-        continue;
-      kept += chain.units[place].keptBytes[memory];
-      ++open[{chainOfUnit[i], place}].resting;
-      inFlight += !movesCaches(stage.units[i].kind);
-      result.inFlight = std::max(result.inFlight, inFlight);
+      auto note = [&](WorstUnit &most) {
+        if (here.total <= most.total)
+          return;
+        most = here;
+        most.open = open;
+      };
+      note(worst);
+      for (size_t k = i; k < end && findsMoments; ++k)
+        note(worstOfKind[stage.units[k].kind]);
+      for (size_t k = i; k < end; ++k) {
+        if (auto receiver = receivers.find(k); receiver != receivers.end()) {
+          isHanded.set(receiver->second);
+          hand(receiver->second, 1);
+        }
+        const ChainMemory &chain = chains[chainOfUnit[k]];
+        unsigned place = chain.getPlace(stage.units[k].kind);
+        if (place + 1 == chain.units.size())
+          continue;
+        kept += chain.units[place].keptBytes[memory];
+        ++open[{chainOfUnit[k], place}].resting;
+        inFlight += !movesCaches(stage.units[k].kind);
+        result.inFlight = std::max(result.inFlight, inFlight);
+      }
     }
     for (auto &[kind, ofKind] : worstOfKind) {
       MemoryMoment &moment = result.moments.emplace_back();
@@ -394,31 +468,52 @@ private:
   /// `live`: what is static.
   MemoryPeak describePeak(const StageProgram &stage, const std::vector<ChainMemory> &chains, MemorySpace space,
                           LiveTable live, const WorstUnit &worst) const {
-    const Unit &unit = stage.units[worst.position];
-    const ChainMemory &chain = chains[chainOfUnit[worst.position]];
-    const UnitPeak &peak = chain.simulator->getPeak(chain.getPlace(unit.kind), space);
-    if (peak.node)
-      live.add(chain.simulator->listLive(*peak.node), 1); // of them those in this memory
+    std::string name;
+    const Op *op = nullptr;
+    std::optional<int64_t> iteration;
+    size_t end = getPairEnd(stage.units, worst.position);
+    for (size_t k = worst.position; k < end; ++k) {
+      const ChainMemory &chain = chains[chainOfUnit[k]];
+      unsigned place = chain.getPlace(stage.units[k].kind);
+      name += (name.empty() ? "" : "|") + program.getUnitName(stage.units[k]);
+      if (!worst.pair) {
+        const UnitPeak &peak = chain.simulator->getPeak(place, space);
+        if (peak.node)
+          live.add(chain.simulator->listLive(*peak.node), 1); // of them those in this memory
+        op = peak.op;
+        iteration = peak.iteration;
+        continue;
+      }
+      unsigned unit = unsigned(k - worst.position), node = worst.pair->nodes[unit];
+      if (unit != worst.pair->running) {
+        live.add(chain.simulator->listPaused(place, node), 1);
+        continue;
+      }
+      live.add(chain.simulator->listLive(node), 1);
+      op = chain.simulator->getOp(node);
+      if (int of = chain.simulator->getIterationOf(node); of >= 0)
+        iteration = of;
+    }
     for (auto [other, count] : worst.open) {
       live.add(chains[other.first].units[other.second].kept, count.resting);
       live.add(chains[other.first].units[other.second].handedIn, count.waiting);
     }
-    for (size_t next = worst.position + 1; next < stage.units.size(); ++next) {
+    for (size_t next = end; next < stage.units.size(); ++next) {
       if (arrivals->getPost(next) <= worst.position)
         live.add(get(stage, chains, next).received, 1);
-      if (arrivals->getLoader(next).value_or(0) <= worst.position)
+      if (getPairBegin(stage.units, arrivals->getLoader(next).value_or(0)) <= worst.position)
         live.add(get(stage, chains, next).inputs, 1);
     }
     MemoryUse use = live.getUse();
-    return {use, use.getTotal(), program.getUnitName(unit), peak.op, peak.iteration, live.take()};
+    return {use, use.getTotal(), std::move(name), op, iteration, live.take()};
   }
 
   /// What is there during each unit for later ones.
   std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
     std::vector<ByteCount> arriving(stage.units.size() + 1, 0);
     auto add = [&](ByteCount bytes, size_t from, size_t to) {
-      arriving[from] += bytes;
-      arriving[to] -= bytes;
+      arriving[getPairBegin(stage.units, from)] += bytes;
+      arriving[getPairBegin(stage.units, to)] -= bytes;
     };
     for (size_t i = 0; i < stage.units.size(); ++i) {
       const ChainMemory::UnitMemory &unit = get(stage, chains, i);

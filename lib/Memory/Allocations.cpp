@@ -2,7 +2,8 @@
 //
 // Algorithm: each chain of units is simulated once per environment, every iteration of every repeat. A microbatch of it
 // is an instance, which knows by which numbers its tensors are allocated. Units are gone through in the order of the
-// stage; at each node the tensors that begin there are allocated, and behind it those are freed that end there.
+// stage; at each node the tensors that begin there are allocated, and behind it those are freed that end there. Nodes
+// of a pair of units take turns (stage/Walk/PairOrder.h).
 //
 // Units that only repeat are left out: where the state behind a unit is that behind an earlier one, with microbatches
 // counted on, and the units behind it do what the units between the two did, so is every state that follows.
@@ -11,6 +12,7 @@
 #include "stage/Memory/Allocations.h"
 #include "stage/Memory/StaticMemory.h"
 #include "stage/Walk/Arrivals.h"
+#include "stage/Walk/PairOrder.h"
 #include "stage/Walk/Receivers.h"
 #include "llvm/ADT/Hashing.h"
 #include <map>
@@ -43,13 +45,15 @@ public:
     receivers = findReceivers(program, stage);
     std::map<uint64_t, size_t> states; // behind which unit
     for (size_t i = 0; i < stage.units.size(); ++i) {
-      for (size_t later : loadedAt[i])
-        allocate(later, [](const UnitSimulator &, const UnitTensor &tensor) { return tensor.isInput; });
-      for (size_t later : postedAt[i])
-        allocate(later, [](const UnitSimulator &of, const UnitTensor &tensor) { return of.isReceived(tensor); });
-      runUnit(i);
-      if (auto receiver = receivers.find(i); receiver != receivers.end())
-        allocate(receiver->second, [](const UnitSimulator &, const UnitTensor &tensor) { return tensor.isHandedIn; });
+      size_t begin = i, end = getPairEnd(stage.units, begin);
+      for (i = begin; i < end; ++i) {
+        for (size_t later : loadedAt[i])
+          allocate(later, [](const UnitSimulator &, const UnitTensor &tensor) { return tensor.isInput; });
+        for (size_t later : postedAt[i])
+          allocate(later, [](const UnitSimulator &of, const UnitTensor &tensor) { return of.isReceived(tensor); });
+      }
+      runStep(begin, end);
+      i = end - 1;
       std::optional<uint64_t> state = hashState(i);
       if (!state)
         continue;
@@ -97,7 +101,8 @@ private:
   /// Whether a unit does what another one does before it, for microbatches that are `shift` further on.
   bool isAgain(size_t before, size_t position, int shift) const {
     auto isAlike = [&](size_t a, size_t b) {
-      return getKey(a) == getKey(b) && int(stage.units[b].microbatch) - int(stage.units[a].microbatch) == shift;
+      return getKey(a) == getKey(b) && stage.units[a].overlapsNext == stage.units[b].overlapsNext &&
+             int(stage.units[b].microbatch) - int(stage.units[a].microbatch) == shift;
     };
     size_t period = position - before;
     auto areAlike = [&](const std::vector<size_t> &a, const std::vector<size_t> &b) {
@@ -195,34 +200,77 @@ private:
                  chain.simulator->isReceived(tensor) ? MemoryClass::Buffers : MemoryClass(tensor.kind));
   }
 
-  void runUnit(size_t position) {
-    Chain &chain = getChain(position);
-    const UnitSimulator &simulator = *chain.simulator;
-    Instance &instance = getInstance(position, chain);
-    unsigned place = getPlace(position, chain), first = simulator.getFirstNode(place),
-             end = simulator.getFirstNode(place + 1);
-    auto nextFirst =
-        llvm::partition_point(chain.byFirst, [&](unsigned which) { return simulator.getTensor(which).first < first; });
-    auto nextLast = llvm::partition_point(chain.byLast,
-                                          [&](unsigned which) { return simulator.getTensor(which).last < int(first); });
-    for (unsigned which : chain.byFirst)
-      if (const UnitTensor &tensor = simulator.getTensor(which);
-          tensor.unit == place && simulator.isReceived(tensor) && tensor.kind != MemoryClass::Buffers)
-        listener.reclassify(instance[which], tensor.kind);
-    for (unsigned node = first; node < end; ++node) {
-      for (; nextFirst != chain.byFirst.end() && simulator.getTensor(*nextFirst).first == node; ++nextFirst)
-        if (instance[*nextFirst] == none)
-          allocate(chain, instance, *nextFirst, simulator.getTensor(*nextFirst).kind);
-      listener.run({position, node - first, simulator.getOp(node), simulator.getIterationOf(node)});
-      for (; nextLast != chain.byLast.end() && simulator.getTensor(*nextLast).last == int(node); ++nextLast) {
-        listener.free(instance[*nextLast]);
-        freed.push_back(std::exchange(instance[*nextLast], none));
-      }
+  /// A unit while it runs.
+  class RunningUnit {
+  public:
+    RunningUnit(AllocationWalk &walk, size_t position)
+        : walk(walk), position(position), chain(walk.getChain(position)), simulator(*chain.simulator),
+          instance(walk.getInstance(position, chain)), place(walk.getPlace(position, chain)),
+          first(simulator.getFirstNode(place)), node(first), end(simulator.getFirstNode(place + 1)) {
+      nextFirst = llvm::partition_point(chain.byFirst,
+                                        [&](unsigned which) { return simulator.getTensor(which).first < first; });
+      nextLast = llvm::partition_point(chain.byLast,
+                                       [&](unsigned which) { return simulator.getTensor(which).last < int(first); });
+      for (unsigned which : chain.byFirst)
+        if (const UnitTensor &tensor = simulator.getTensor(which);
+            tensor.unit == place && simulator.isReceived(tensor) && tensor.kind != MemoryClass::Buffers)
+          walk.listener.reclassify(instance[which], tensor.kind);
     }
-    if (place + 1 == chain.units.size())
-      instances.erase({getKey(position), stage.units[position].microbatch});
-    if (--numUnits[getKey(position)] == 0)
-      chains.erase(getKey(position)); // a server has a hundred thousand environments
+
+    /// The nodes before a position in the unit that have not run.
+    void runUpTo(uint64_t until) {
+      for (; node - first < until; ++node) {
+        for (; nextFirst != chain.byFirst.end() && simulator.getTensor(*nextFirst).first == node; ++nextFirst)
+          if (instance[*nextFirst] == none)
+            walk.allocate(chain, instance, *nextFirst, simulator.getTensor(*nextFirst).kind);
+        walk.listener.run({position, node - first, simulator.getOp(node), simulator.getIterationOf(node)});
+        for (; nextLast != chain.byLast.end() && simulator.getTensor(*nextLast).last == int(node); ++nextLast) {
+          walk.listener.free(instance[*nextLast]);
+          walk.freed.push_back(std::exchange(instance[*nextLast], none));
+        }
+      }
+      if (node == end && !std::exchange(hasEnded, true))
+        walk.handOn(position);
+    }
+    void run() { runUpTo(end - first); }
+    llvm::ArrayRef<ProgramItem> getItems() const { return chain.units[place]->items; }
+
+  private:
+    AllocationWalk &walk;
+    size_t position;
+    Chain &chain;
+    const UnitSimulator &simulator;
+    Instance &instance;
+    unsigned place, first, node, end;
+    std::vector<unsigned>::const_iterator nextFirst, nextLast;
+    bool hasEnded = false;
+  };
+
+  /// A unit, or a pair of them.
+  void runStep(size_t begin, size_t end) {
+    if (end == begin + 1) {
+      RunningUnit(*this, begin).run();
+    } else {
+      RunningUnit units[] = {{*this, begin}, {*this, begin + 1}};
+      const PairOrder order(graph, units[0].getItems(), units[1].getItems());
+      for (const PairOrder::Turn &turn : order.getTurns())
+        units[turn.unit].runUpTo(turn.end);
+      for (RunningUnit &unit : units)
+        unit.run();
+    }
+    for (size_t position = begin; position < end; ++position) {
+      Chain &chain = getChain(position);
+      if (getPlace(position, chain) + 1 == chain.units.size())
+        instances.erase({getKey(position), stage.units[position].microbatch});
+    }
+    for (size_t position = begin; position < end; ++position)
+      if (--numUnits[getKey(position)] == 0)
+        chains.erase(getKey(position)); // a server has a hundred thousand environments
+  }
+
+  void handOn(size_t position) {
+    if (auto receiver = receivers.find(position); receiver != receivers.end())
+      allocate(receiver->second, [](const UnitSimulator &, const UnitTensor &tensor) { return tensor.isHandedIn; });
   }
 
   void allocateStatic() {

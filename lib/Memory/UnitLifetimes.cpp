@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/UnitSimulator.h"
 #include "llvm/ADT/MapVector.h"
+#include <numeric>
 
 using namespace stage;
 
@@ -473,6 +474,37 @@ template <typename Filter> std::vector<LiveValue> UnitSimulator::list(Filter fil
 
 std::vector<LiveValue> UnitSimulator::listLive(unsigned node) const {
   return list([&](const UnitTensor &tensor) { return getBegin(tensor) <= node && tensor.last >= int(node); });
+}
+
+std::vector<LiveValue> UnitSimulator::listPaused(unsigned unit, unsigned node) const {
+  return list([&](const UnitTensor &tensor) { return isPaused(tensor, unit, node); });
+}
+
+UnitSimulator::UnitCurve UnitSimulator::getCurve(unsigned unit, MemorySpace space) const {
+  unsigned first = getFirstNode(unit), end = ends[unit];
+  // Changes from one node to the next.
+  std::vector<ByteCount> live(end - first + 1), paused(end - first + 2);
+  auto add = [&](std::vector<ByteCount> &changes, unsigned from, unsigned to, ByteCount bytes) {
+    from = std::max(from, first);
+    to = std::min<unsigned>(to, first + unsigned(changes.size()) - 1);
+    if (from >= to)
+      return;
+    changes[from - first] += bytes;
+    changes[to - first] -= bytes;
+  };
+  for (const UnitTensor &tensor : tensors) {
+    if (tensor.last < int(first) || tensor.maker->type.space != space)
+      continue;
+    unsigned begin = getBegin(tensor), behind = unsigned(tensor.last) + 1;
+    add(live, begin, behind, tensor.size);
+    if (begin <= end)
+      add(paused, isPaused(tensor, unit, begin) ? begin : begin + 1, behind, tensor.size);
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  std::partial_sum(paused.begin(), paused.end(), paused.begin());
+  live.pop_back();
+  paused.pop_back();
+  return {std::move(live), std::move(paused)};
 }
 
 std::vector<LiveValue> UnitSimulator::listKept(unsigned unit) const {

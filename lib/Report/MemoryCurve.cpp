@@ -20,9 +20,12 @@ void MemoryCurve::findTimes() {
   while (timeline.step->getTasks(number).getStage().stage != stage.stage)
     ++number;
   const auto &units = timeline.step->getTasks(number).getUnits();
-  for (const PlacedUnit &unit : units)
-    firsts.push_back(unit.base - units.front().base);
-  times.resize(firsts.back() + units.back().layout->getNumNodes());
+  uint64_t numNodes = 0;
+  for (const PlacedUnit &unit : units) {
+    firsts.push_back(numNodes);
+    numNodes += unit.layout->getNumNodes();
+  }
+  times.resize(numNodes);
   timeline.step->visit(
       number,
       [&](const TimedRun &run) {

@@ -25,8 +25,8 @@ using namespace stage;
 
 namespace {
 /// What a stage can get wrong, each reported once per stage.
-enum class Fault { OutOfRange, OtherCopy, Repeats, Misses, MixesBackward, WrongOrder };
-constexpr unsigned numFaults = 6;
+enum class Fault { OutOfRange, OtherCopy, Repeats, Misses, MixesBackward, WrongOrder, Overlaps };
+constexpr unsigned numFaults = 7;
 
 class Checker {
 public:
@@ -100,6 +100,7 @@ private:
         copyOf[unit.microbatch] = schedule.getCopy(unit.chunk);
       }
       checkCopy(unit, i);
+      checkPair(units, i);
       unsigned &known = position(unit.kind, unit.chunk, unit.microbatch);
       if (known == absent)
         known = i;
@@ -117,6 +118,20 @@ private:
       return;
     report(Fault::OtherCopy, unit.loc, diag::ScheduleOtherCopy, unit.str(), at, unit.microbatch,
            copyOf[unit.microbatch], schedule.getCopy(unit.chunk));
+  }
+
+  /// A pair whose units may depend on each other, or of units of one direction.
+  void checkPair(llvm::ArrayRef<Unit> units, unsigned at) {
+    if (!units[at].overlapsNext)
+      return;
+    assert(at + 1 < units.size() && !units[at + 1].overlapsNext && "pairs are made of two units");
+    const Unit &first = units[at], &second = units[at + 1];
+    bool isOfBoth =
+        (isForward(first.kind) && isBackward(second.kind)) || (isBackward(first.kind) && isForward(second.kind));
+    if (!isOfBoth)
+      report(Fault::Overlaps, first.loc, diag::ScheduleOverlapKinds, first.str(), second.str(), at);
+    else if (first.microbatch == second.microbatch)
+      report(Fault::Overlaps, first.loc, diag::ScheduleOverlapDepends, first.str(), second.str(), at);
   }
 
   void checkMicrobatch(unsigned chunk, unsigned microbatch) {
@@ -182,7 +197,7 @@ private:
   }
 
   const Unit &getBlocked(const Execution &execution, unsigned stage) const {
-    return schedule.units[stage][execution.getStart()[stage].size()];
+    return schedule.units[stage][execution.findBlocked(stage)];
   }
 
   unsigned getWaitedFor(const Execution &execution, unsigned stage) const {
@@ -209,8 +224,8 @@ private:
       Execution::Need need = *execution.getNeed(stage, blocked);
       UnitRef needed = findNeeded(execution, blocked, need);
       auto complete = [&](auto &&opened) -> decltype(auto) {
-        return opened.with(llvm::Twine(stage), blocked.str(), execution.getStart()[stage].size(),
-                           schedule.get(needed).str(), llvm::Twine(needed.stage), needed.position);
+        return opened.with(llvm::Twine(stage), blocked.str(), execution.findBlocked(stage), schedule.get(needed).str(),
+                           llvm::Twine(needed.stage), needed.position);
       };
       if (!message)
         message.emplace(complete(diags.report(place(blocked.loc), diag::ScheduleStuck)));

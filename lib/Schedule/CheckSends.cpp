@@ -13,7 +13,7 @@
 //   stage 1: F2 B2 F1 B1 F0    which waits for F2's message, which waits behind F0's
 //
 // Algorithm: each stage has two places in its list, the next unit to run and the next
-// message to send. A unit runs when its messages have come and, if it communicates in
+// message to send. A unit, or a pair of them, runs when its messages have come and, if it communicates in
 // groups of ranks, all messages before it are gone; a message goes when the one before it
 // is gone and its receiver has come to the unit that its recv is posted in. What moves
 // wakes whom it may let go on: linear in the units. No order of moves takes a way from
@@ -107,6 +107,8 @@ private:
     for (const Unit &unit : stage.units)
       stage.communicates.push_back(communicates(unit));
     stage.posts = part.posts[number];
+    for (unsigned &post : stage.posts)
+      post = getPairBegin(stage.units, post);
     for (unsigned position = 0; position < stage.units.size(); ++position)
       stage.postedAt[stage.posts[position]].push_back(position);
   }
@@ -150,9 +152,10 @@ private:
   unsigned getPost(UnitRef ref) const { return stages[ref.stage].posts[ref.position]; }
   /// A message that the next unit of a stage needs and that has not come.
   std::optional<MessageRef> findLacking(const Stage &stage) const {
-    for (MessageRef message : stage.arriving[stage.run])
-      if (stages[message.first].sent <= message.second)
-        return message;
+    for (unsigned position = stage.run; position < getPairEnd(stage.units, stage.run); ++position)
+      for (MessageRef message : stage.arriving[position])
+        if (stages[message.first].sent <= message.second)
+          return message;
     return std::nullopt;
   }
 
@@ -176,9 +179,11 @@ private:
       }
       if (stage.run == stage.units.size() || findLacking(stage))
         return;
-      if (stage.communicates[stage.run] && hasWaiting(stage))
+      unsigned end = getPairEnd(stage.units, stage.run); // a pair runs as one unit
+      auto first = stage.communicates.begin();
+      if (hasWaiting(stage) && std::find(first + stage.run, first + end, true) != first + end)
         return;
-      ++stage.run;
+      stage.run = end;
       postRecvs(stage);
     }
   }
@@ -187,9 +192,10 @@ private:
   void postRecvs(const Stage &stage) {
     if (stage.run == stage.units.size())
       return;
-    for (unsigned position : stage.postedAt[stage.run])
-      for (MessageRef message : stage.arriving[position])
-        awake.push_back(message.first);
+    for (unsigned run = stage.run; run < getPairEnd(stage.units, stage.run); ++run)
+      for (unsigned position : stage.postedAt[run])
+        for (MessageRef message : stage.arriving[position])
+          awake.push_back(message.first);
   }
 
   //===--------------------------------------------------------------------===//
@@ -269,7 +275,7 @@ static bool postWhenSent(const Schedule &schedule, RecvPosts &posts) {
   for (unsigned stage = 0; stage < schedule.stages; ++stage)
     for (unsigned position = 0; position < schedule.units[stage].size(); ++position) {
       const Unit &unit = schedule.units[stage][position];
-      ends[stage].push_back(execution.getStart()[stage][position] + getDuration({stage, position}));
+      ends[stage].push_back(execution.getEnds()[stage][position]);
       if (hasMessages(unit.kind))
         sent[schedule.getVirtualStage(unit.chunk, stage) * 2 + isForward(unit.kind)].push_back(
             {unit.microbatch, ends[stage].back()});

@@ -14,7 +14,8 @@ public:
 private:
   bool areAlike(unsigned stage, size_t position, size_t other) const {
     const Unit &a = schedule.units[stage][position], &b = schedule.units[stage][other];
-    return a.kind == b.kind && a.chunk == b.chunk && durations[stage][position] == durations[stage][other];
+    return a.kind == b.kind && a.chunk == b.chunk && a.overlapsNext == b.overlapsNext &&
+           durations[stage][position] == durations[stage][other];
   }
   size_t findAt(unsigned stage, int64_t time) const {
     const std::vector<int64_t> &start = times.start[stage];

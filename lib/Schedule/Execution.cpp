@@ -9,7 +9,7 @@
 //   stage 1: .  F0 B0 F1 B1             starts 1 2 3 4
 //
 // Algorithm. A stage runs its list in order, so the only things to wait for are the
-// stage itself and one unit of a neighbouring virtual stage. Each stage is advanced
+// stage itself and one unit of a neighbouring virtual stage, for each unit of a pair. Each stage is advanced
 // until it waits; a unit that ends wakes the one stage that may wait for it. Every
 // unit is run once and every wake-up belongs to a unit: linear time. Start times do
 // not depend on the order in which stages are advanced, since each is the maximum of
@@ -41,36 +41,45 @@ std::optional<Execution::Need> Execution::getNeed(unsigned stage, const Unit &un
 Execution::Execution(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration)
     : schedule(schedule), places(invertPlacement(schedule)),
       ends(size_t(schedule.getNumVirtualStages()) * schedule.microbatches * 2, -1), start(schedule.stages),
-      busy(schedule.stages, 0) {
+      endsOfUnits(schedule.stages), busy(schedule.stages, 0) {
   std::vector<int64_t> free(schedule.stages, 0);
   std::vector<unsigned> awake(schedule.stages);
   std::iota(awake.rbegin(), awake.rend(), 0);
   while (!awake.empty()) {
     unsigned stage = awake.back();
     awake.pop_back();
-    for (unsigned position = start[stage].size(); position < schedule.units[stage].size(); ++position) {
-      const Unit &unit = schedule.units[stage][position];
-      int64_t ready = free[stage];
-      if (std::optional<Need> need = getNeed(stage, unit)) {
-        int64_t end = endOf(need->virtualStage, unit.microbatch, need->forward);
-        if (end < 0)
-          break;
-        ready = std::max(ready, end);
+    llvm::ArrayRef<Unit> units = schedule.units[stage];
+    for (size_t position = start[stage].size(); position < units.size(); position = start[stage].size()) {
+      llvm::ArrayRef<Unit> together = units.slice(position, getPairEnd(units, position) - position);
+      if (!llvm::all_of(together, [&](const Unit &unit) { return isReady(stage, unit); }))
+        break;
+      for (const Unit &unit : together)
+        if (std::optional<Need> need = getNeed(stage, unit))
+          free[stage] = std::max(free[stage], endOf(need->virtualStage, unit.microbatch, need->forward));
+      for (size_t i = 0; i < together.size(); ++i) {
+        int64_t time = duration({stage, unsigned(position + i)});
+        start[stage].push_back(free[stage]);
+        busy[stage] += time;
+        free[stage] += time;
       }
-      int64_t time = duration({stage, position});
-      start[stage].push_back(ready);
-      busy[stage] += time;
-      free[stage] = ready + time;
-      bool forward = isForward(unit.kind);
-      if (!hasMessages(unit.kind))
-        continue;
-      unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
-      endOf(virtualStage, unit.microbatch, forward) = free[stage];
-      if (auto waiting = forward ? schedule.getNext(virtualStage) : schedule.getPrevious(virtualStage))
-        awake.push_back(places[*waiting].first);
+      endsOfUnits[stage].resize(start[stage].size(), free[stage]);
+      for (const Unit &unit : together) {
+        if (!hasMessages(unit.kind))
+          continue;
+        bool forward = isForward(unit.kind);
+        unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
+        endOf(virtualStage, unit.microbatch, forward) = free[stage];
+        if (auto waiting = forward ? schedule.getNext(virtualStage) : schedule.getPrevious(virtualStage))
+          awake.push_back(places[*waiting].first);
+      }
     }
     makespan = std::max(makespan, free[stage]);
   }
+}
+
+unsigned Execution::findBlocked(unsigned stage) const {
+  unsigned position = start[stage].size();
+  return isReady(stage, schedule.units[stage][position]) ? position + 1 : position;
 }
 
 std::vector<UnitRef> stage::topologicalOrder(const Schedule &schedule) {
@@ -91,7 +100,8 @@ InFlight stage::countInFlight(const Schedule &schedule, unsigned stage, HeldUnti
   std::vector<unsigned> current(schedule.chunks, 0);
   unsigned total = 0;
   PhaseKind half = until == HeldUntil::InputGradient ? PhaseKind::BackwardInput : PhaseKind::BackwardWeight;
-  for (const Unit &unit : schedule.units[stage]) {
+  llvm::ArrayRef<Unit> units = schedule.units[stage];
+  auto run = [&](const Unit &unit) {
     if (unit.kind == PhaseKind::Forward) {
       peak.perChunk[unit.chunk] = std::max(peak.perChunk[unit.chunk], ++current[unit.chunk]);
       peak.total = std::max(peak.total, ++total);
@@ -99,6 +109,14 @@ InFlight stage::countInFlight(const Schedule &schedule, unsigned stage, HeldUnti
       --current[unit.chunk];
       --total;
     }
+  };
+  for (size_t position = 0, end; position < units.size(); position = end) {
+    end = getPairEnd(units, position);
+    // While a pair runs, the microbatch of its forward is there, and that of its backward still is.
+    for (bool goesForward : {true, false})
+      for (const Unit &unit : units.slice(position, end - position))
+        if (isForward(unit.kind) == goesForward)
+          run(unit);
   }
   return peak;
 }

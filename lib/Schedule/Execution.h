@@ -16,10 +16,15 @@ public:
   /// The schedule's lists name existing chunks and microbatches only, and its placement can be inverted.
   Execution(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration);
 
-  /// Start times of the units that ran. A list shorter than the stage's is a stage that is stuck.
+  /// Start times of the units that ran. A list shorter than the stage's is a stage that is stuck. The units of a pair
+  /// are said to run one after the other, from when both can begin.
   const std::vector<std::vector<int64_t>> &getStart() const { return start; }
+  /// When the messages of these units leave: when the unit ends, or its pair.
+  const std::vector<std::vector<int64_t>> &getEnds() const { return endsOfUnits; }
   const std::vector<int64_t> &getBusy() const { return busy; }
   int64_t getMakespan() const { return makespan; }
+  /// Of a stuck stage: the position of the unit that waits. Of a pair it may be either.
+  unsigned findBlocked(unsigned stage) const;
   bool isStuck(unsigned stage) const { return start[stage].size() < schedule.units[stage].size(); }
 
   /// What a unit needs of another virtual stage: forward (or else the input gradients) of the unit's microbatch.
@@ -32,14 +37,22 @@ public:
   std::pair<unsigned, unsigned> locate(unsigned virtualStage) const { return places[virtualStage]; }
 
 private:
+  size_t getIndex(unsigned virtualStage, unsigned microbatch, bool forward) const {
+    return (size_t(virtualStage) * schedule.microbatches + microbatch) * 2 + forward;
+  }
   int64_t &endOf(unsigned virtualStage, unsigned microbatch, bool forward) {
-    return ends[(size_t(virtualStage) * schedule.microbatches + microbatch) * 2 + forward];
+    return ends[getIndex(virtualStage, microbatch, forward)];
+  }
+  /// What the unit needs of another virtual stage is there.
+  bool isReady(unsigned stage, const Unit &unit) const {
+    std::optional<Need> need = getNeed(stage, unit);
+    return !need || ends[getIndex(need->virtualStage, unit.microbatch, need->forward)] >= 0;
   }
 
   const Schedule &schedule;
   std::vector<std::pair<unsigned, unsigned>> places;
   std::vector<int64_t> ends; ///< Of forward and input gradients, -1 before.
-  std::vector<std::vector<int64_t>> start;
+  std::vector<std::vector<int64_t>> start, endsOfUnits;
   std::vector<int64_t> busy;
   int64_t makespan = 0;
 };

@@ -16,8 +16,11 @@ void Schedule::print(llvm::raw_ostream &os) const {
   }
   for (size_t stage = 0; stage < units.size(); ++stage) {
     os << "stage " << stage << ':';
-    for (const Unit &unit : units[stage])
-      os << ' ' << unit;
+    llvm::StringRef separator = " ";
+    for (const Unit &unit : units[stage]) {
+      os << separator << unit;
+      separator = getSeparator(unit);
+    }
     os << '\n';
   }
 }

@@ -127,10 +127,17 @@ std::optional<std::vector<Unit>> stage::parseUnits(llvm::StringRef text, Environ
     word = word.trim();
     if (word.empty())
       continue;
-    std::optional<Unit> unit = word.front() == '(' ? std::nullopt : parseUnit(word, environments);
-    if (!unit)
+    llvm::SmallVector<llvm::StringRef, 2> names;
+    word.split(names, '|');
+    if (names.size() > 2)
       return std::nullopt;
-    units.push_back(*unit);
+    for (llvm::StringRef name : names) {
+      std::optional<Unit> unit = name.empty() || name.front() == '(' ? std::nullopt : parseUnit(name, environments);
+      if (!unit)
+        return std::nullopt;
+      units.push_back(*unit);
+    }
+    units[units.size() - names.size()].overlapsNext = names.size() == 2;
   }
   return units;
 }

@@ -446,13 +446,28 @@ void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
   auto *callee = call ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
   if (callee && callee->name == listWord)
     return; // its units are no names; they are read when the schedule is run
+  if (auto paired = readOverlap(stmt.value)) {
+    for (const ast::Expr *unit : *paired) {
+      auto *inner = dyn_cast<ast::CallExpr>(unit);
+      auto *kind = inner ? dyn_cast<ast::NameExpr>(inner->callee) : nullptr;
+      if (!kind || !getUnitKind(kind->name)) {
+        diags.report(unit->range.Start, diag::OverlapUnits).range(unit->range);
+        return;
+      }
+      for (const ast::Argument &argument : inner->args)
+        checkExpr(argument.value);
+    }
+    if (paired->size() != 2)
+      diags.report(stmt.range.Start, diag::OverlapUnits).range(stmt.range);
+    return;
+  }
   const ast::Decl *decl = callee ? lookupDecl(callee->name, callee->range) : nullptr;
   if (callee && (getUnitKind(callee->name) || (decl && llvm::isa<ast::ScheduleDecl>(decl)))) {
     for (const ast::Argument &argument : call->args)
       checkExpr(argument.value);
     return;
   }
-  std::vector<Candidate> candidates{{listWord, SMLoc()}};
+  std::vector<Candidate> candidates{{listWord, SMLoc()}, {overlapWord, SMLoc()}};
   for (PhaseKind kind : unitKinds)
     candidates.push_back({getName(kind), SMLoc()});
   SMRange range = call ? call->callee->range : stmt.range;

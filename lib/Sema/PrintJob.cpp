@@ -80,8 +80,11 @@ static void printStrategy(llvm::raw_ostream &os, const BoundStrategy &strategy) 
         os << " " << place;
     }
     os << ":";
-    for (const Unit &unit : schedule.units[r])
-      os << " " << unit.str(schedule.chunks > 1);
+    StringRef separator = " ";
+    for (const Unit &unit : schedule.units[r]) {
+      os << separator << unit.str(schedule.chunks > 1);
+      separator = getSeparator(unit);
+    }
     os << "\n";
   }
 }

@@ -36,3 +36,14 @@ std::optional<ListedUnit> stage::sema::readListedUnit(const ast::Expr *expr) {
     return std::nullopt;
   return ListedUnit{unit.kind, *microbatch, *chunk};
 }
+
+std::optional<llvm::SmallVector<const ast::Expr *, 2>> stage::sema::readOverlap(const ast::Expr *expr) {
+  auto *call = dyn_cast<ast::CallExpr>(expr);
+  auto *callee = call ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+  if (!callee || callee->name != overlapWord)
+    return std::nullopt;
+  llvm::SmallVector<const ast::Expr *, 2> units;
+  for (const ast::Argument &argument : call->args)
+    units.push_back(argument.value);
+  return units;
+}

@@ -12,6 +12,8 @@ constexpr size_t numScheduleParams = 3;
 
 /// `list(...)` gives the units of all stages.
 constexpr llvm::StringRef listWord = "list";
+/// `overlap(backward(0), forward(1))` pairs two units, which run interleaved.
+constexpr llvm::StringRef overlapWord = "overlap";
 /// The phases that a statement of its name issues a unit of.
 constexpr PhaseKind unitKinds[] = {PhaseKind::Forward, PhaseKind::Backward, PhaseKind::BackwardInput,
                                    PhaseKind::BackwardWeight};
@@ -30,6 +32,8 @@ struct ListedUnit {
 };
 /// An element of a `list`: `F0` or `F(0, 1)`.
 std::optional<ListedUnit> readListedUnit(const ast::Expr *expr);
+/// The units of a call `overlap(...)`, which has two; nothing if an expression is no such call.
+std::optional<llvm::SmallVector<const ast::Expr *, 2>> readOverlap(const ast::Expr *expr);
 
 } // namespace stage::sema
 

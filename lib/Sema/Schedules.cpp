@@ -53,6 +53,7 @@ private:
   bool runOther(const ast::CallExpr *call, const Environment &env);
   bool runUnit(PhaseKind kind, const ast::CallExpr *call, const Environment &env);
   bool runList(const ast::CallExpr *call);
+  bool pairUp(SMRange range);
   bool addUnit(PhaseKind kind, int64_t microbatch, int64_t chunk, SMRange range);
   bool checkPlacement();
   template <diag::Kind... Missing, typename... Arguments>
@@ -242,6 +243,13 @@ bool ScheduleRunner::runCall(const ast::CallExpr *call, const Environment &env) 
   StringRef name = llvm::cast<ast::NameExpr>(call->callee)->name;
   if (name == listWord)
     return runList(call);
+  if (auto units = readOverlap(call)) // two calls: CheckRules saw to that
+    return llvm::all_of(*units,
+                        [&](const ast::Expr *unit) {
+                          auto *inner = llvm::cast<ast::CallExpr>(unit);
+                          return runUnit(*getUnitKind(llvm::cast<ast::NameExpr>(inner->callee)->name), inner, env);
+                        }) &&
+           pairUp(call->range);
   if (std::optional<PhaseKind> kind = getUnitKind(name))
     return runUnit(*kind, call, env);
   return runOther(call, env);
@@ -293,6 +301,15 @@ bool ScheduleRunner::addUnit(PhaseKind kind, int64_t microbatch, int64_t chunk, 
   return true;
 }
 
+/// The last two units run interleaved.
+bool ScheduleRunner::pairUp(SMRange range) {
+  std::vector<Unit> &units = result.units.back();
+  Unit &first = units[units.size() - 2];
+  first.overlapsNext = true;
+  first.loc = range.Start;
+  return true;
+}
+
 /// `list([[F0, B0], [F0, B0]])`: one list per stage. With virtual stages a unit is `F(microbatch, chunk)`.
 bool ScheduleRunner::runList(const ast::CallExpr *call) {
   auto *lists = call->args.size() == 1 ? dyn_cast<ast::ListExpr>(call->args[0].value) : nullptr;
@@ -303,11 +320,17 @@ bool ScheduleRunner::runList(const ast::CallExpr *call) {
   auto *mine = dyn_cast<ast::ListExpr>(lists->elements[stage]);
   if (!mine)
     return fail(lists->elements[stage]->range, diag::ScheduleListStage);
-  for (const ast::Expr *unit : mine->elements) {
+  auto add = [&](const ast::Expr *unit) {
     std::optional<ListedUnit> listed = readListedUnit(unit);
     if (!listed)
       return fail(unit->range, diag::ScheduleListUnit);
-    if (!evaluator.step() || !addUnit(listed->kind, listed->microbatch, listed->chunk, unit->range))
+    return evaluator.step() && addUnit(listed->kind, listed->microbatch, listed->chunk, unit->range);
+  };
+  for (const ast::Expr *unit : mine->elements) {
+    auto paired = readOverlap(unit);
+    if (paired && paired->size() != 2)
+      return fail(unit->range, diag::ScheduleListUnit);
+    if (paired ? !llvm::all_of(*paired, add) || !pairUp(unit->range) : !add(unit))
       return false;
   }
   return true;

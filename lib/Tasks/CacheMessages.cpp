@@ -77,5 +77,5 @@ std::optional<std::pair<uint64_t, unsigned>> TaskLayout::findCacheRecvs(const Va
 void Producers::findCacheRecvs(const Origin &cache, llvm::SmallVectorImpl<uint64_t> &ids) {
   if (auto recvs = cache.unit->layout->findCacheRecvs(cache.value, cache.iteration))
     for (unsigned i = 0; i < recvs->second; ++i)
-      ids.push_back(cache.unit->base + recvs->first + i);
+      ids.push_back(cache.unit->getId(recvs->first + i));
 }

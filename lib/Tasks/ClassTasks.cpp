@@ -5,6 +5,7 @@
 #include "stage/Support/Digits.h"
 #include "stage/Tasks/Diagnostics.h"
 #include "stage/Tasks/ShapeSizes.h"
+#include "stage/Walk/PairOrder.h"
 
 using namespace stage;
 
@@ -113,6 +114,8 @@ void ClassTasks::placeUnits() {
     placed.updates = updates;
     placed.chain = kinds.ofUnit[units.size() - 1];
     next += placed.layout->getNumNodes();
+    if (units.size() > 1 && stage.units[units.size() - 2].overlapsNext)
+      pairUp(units[units.size() - 2], placed);
     if (isOncePerStep(unit.kind)) {
       placed.previous = std::exchange(before, &placed);
       continue;
@@ -136,6 +139,25 @@ void ClassTasks::placeUnits() {
     if (findHandedOn(found->items))
       giving[{unit.chunk * 2 + goesUp, unit.microbatch}] = &placed;
   }
+}
+
+void ClassTasks::pairUp(PlacedUnit &first, PlacedUnit &second) {
+  auto order = pairs.find({first.layout, second.layout});
+  if (order == pairs.end())
+    order = pairs
+                .emplace(std::pair(first.layout, second.layout),
+                         PairOrder(graph, first.layout->getItems(), second.layout->getItems()))
+                .first;
+  first.pair = second.pair = &order->second;
+  second.placeInPair = 1;
+  second.base = first.base;
+}
+
+unsigned ClassTasks::findUnit(uint64_t id, unsigned from) const {
+  while (from + 1 < units.size() && units[from + 1].base <= id)
+    ++from;
+  const PlacedUnit &unit = units[from];
+  return unit.pair ? from - unit.placeInPair + unit.pair->find(id - unit.base).unit : from;
 }
 
 unsigned ClassTasks::getVirtualStage(const PlacedUnit &unit) const {
@@ -343,8 +365,72 @@ const std::optional<std::vector<unsigned>> &ClassTasks::getWidths(const PlacedUn
 //===----------------------------------------------------------------------===//
 
 void ClassTasks::makeUnit(unsigned number, Sink sink) {
-  TaskWalk(*this, number, sink).run();
+  const PlacedUnit &unit = units[number];
+  if (!unit.pair)
+    TaskWalk(*this, number, sink).run();
+  else if (unit.placeInPair == 0)
+    makePair(number, sink);
   endUnit(number);
+}
+
+namespace {
+/// One thing that a unit does, as UnitWalk tells it.
+struct Visit {
+  const Op *op;            ///< Null: a message.
+  int64_t iteration;       ///< Of an op; -1 outside of repeats.
+  const ProgramItem *item; ///< Of a message.
+  unsigned slot;
+};
+} // namespace
+
+/// Lists what one unit of a pair does, and makes the tasks of a part of it at a time.
+class ClassTasks::PairedWalk : public UnitWalk {
+public:
+  PairedWalk(ClassTasks &lowering, unsigned number, Sink sink)
+      : unit(lowering.units[number]), maker(lowering, number, sink) {
+    walk(unit.layout->getItems());
+  }
+
+  /// The tasks before a position in the unit that have not been made.
+  void makeUpTo(uint64_t position) {
+    maker.enter();
+    while (maker.getPosition() < position) {
+      const Visit &visit = visits[next++];
+      if (visit.op)
+        maker.make(*visit.op, visit.iteration);
+      else
+        maker.make(*visit.item, visit.slot);
+    }
+  }
+
+private:
+  void visitOp(const Op &op) override {
+    visits.push_back({&op, getIteration() ? int64_t(*getIteration()) : -1, nullptr, 0});
+  }
+  void visitReceive(const ProgramItem &item, unsigned slot, IterationValue) override {
+    visits.push_back({nullptr, -1, &item, slot});
+  }
+  void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override {
+    visits.push_back({nullptr, -1, &item, slot});
+  }
+
+  const PlacedUnit &unit;
+  TaskMaker maker;
+  std::vector<Visit> visits;
+  size_t next = 0;
+};
+
+void ClassTasks::makePair(unsigned number, Sink sink) {
+  bool isReported = false;
+  auto check = [&](const Task &task) {
+    auto isLater = [&](llvm::ArrayRef<uint64_t> ids) { return !ids.empty() && ids.back() >= task.id; };
+    if ((isLater(task.data) || isLater(task.order)) && !std::exchange(isReported, true))
+      diags.report(graph.pipeline.loc, diag::OverlapWaits) << units[number].getName() << units[number + 1].getName();
+    sink(task);
+  };
+  PairedWalk walks[] = {{*this, number, check}, {*this, number + 1, check}};
+  for (const PairOrder::Turn &turn : units[number].pair->getTurns())
+    walks[turn.unit].makeUpTo(turn.end);
 }
 
 void ClassTasks::endUnit(unsigned number) {
@@ -388,8 +474,8 @@ void ClassTasks::forgetUnits() {
 llvm::SmallVector<ClassTasks::NodeRange, 2> ClassTasks::getLatestBackwards() const {
   llvm::SmallVector<NodeRange, 2> latest;
   for (unsigned i = 0; i < layouts.size(); ++i)
-    if (std::optional<uint64_t> first = additions.getLatest(&layouts[i]))
-      latest.push_back({i, *first, layouts[i].getNumNodes()});
+    if (const PlacedUnit *unit = additions.getLatest(&layouts[i]))
+      latest.push_back({i, unit->base, unit->getNumIds()});
   llvm::sort(latest, [](const NodeRange &a, const NodeRange &b) { return a.first > b.first; });
   return latest;
 }

@@ -125,7 +125,7 @@ private:
       return next;
     switch (int64_t round = (next - first) / length; place) {
     case Place::First:
-      nodesPerRound = id - roundBegin;
+      nodesPerRound = maker.getId() - roundBegin;
       for (auto [issued, before] : llvm::zip(lowering.numIssued, issuedPerRound))
         before = issued - before;
       return enterRound(Place::Second, round);
@@ -157,7 +157,7 @@ private:
   int64_t enterRound(Place where, int64_t round) {
     place = where;
     if (place == Place::First) {
-      roundBegin = firstId = id;
+      roundBegin = firstId = maker.getId();
       issuedPerRound = lowering.numIssued;
     }
     if (isSampled())
@@ -170,12 +170,12 @@ private:
   void seek(int64_t rounds) {
     int64_t nodes = rounds * int64_t(nodesPerRound);
     for (std::optional<uint64_t> &end : lowering.chains)
-      if (end && *end >= id - nodesPerRound)
+      if (end && *end >= maker.getId() - nodesPerRound)
         *end += nodes;
     for (auto [issued, perRound] : llvm::zip(lowering.numIssued, issuedPerRound))
       issued += rounds * int64_t(perRound);
     lowering.additions.shiftRound(nodes);
-    id += nodes;
+    maker.seek(nodes);
   }
 
   RoundSamples &samples;
@@ -230,13 +230,13 @@ void ClassTasks::foldUnit(unsigned number, Sink sink, CountSink count, RepeatSin
 
 void ClassTasks::countUnit(unsigned number, CountSink sink) {
   auto one = [&](const Task &node) { sink(node, 1); };
-  if (observer || graph.prefetch)
+  if (observer || graph.prefetch || units[number].pair)
     return makeUnit(number, one);
   foldUnit(number, one, sink, nullptr);
 }
 
 void ClassTasks::makeRounds(unsigned number, Sink sink, RepeatSink repeat) {
-  if (observer || graph.prefetch)
+  if (observer || graph.prefetch || units[number].pair)
     return makeUnit(number, sink);
   foldUnit(
       number, sink, [](const Task &, uint64_t) {}, repeat);

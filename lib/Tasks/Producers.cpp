@@ -22,7 +22,7 @@ void Producers::findWriter(const Value *param, const PlacedUnit &unit, int64_t i
   if (writer->kind == OpKind::Write)
     (void)find(writer->getOperand(1), *unit.updates, iteration, ids);
   else if (auto position = unit.updates->layout->findPosition(writer, iteration))
-    ids.push_back(unit.updates->base + *position);
+    ids.push_back(unit.updates->getId(*position));
 }
 
 /// What has sampled the tokens of a unit, or brings them from another stage. True if some of them are inputs of the job
@@ -87,7 +87,7 @@ void Additions::add(const Value *buffer, const PlacedUnit &unit) {
   if (isPerIteration(buffer))
     return; // known from the layout
   const Op *first = buffers.getFirst(buffer);
-  findKnown(first, unit.layout) = {unit.layout, unit.base, current - unit.base};
+  findKnown(first, unit.layout) = {unit.layout, &unit, unit.getPosition(current)};
   addedInRound.emplace_back(first, unit.layout);
 }
 
@@ -107,7 +107,7 @@ void Additions::skipUnit(const Graph &graph, const PlacedUnit &unit) {
       uint64_t offset = *unit.layout->findPosition(&op, iteration);
       Last &last = findKnown(buffers.getFirst(buffer), unit.layout);
       if (!last.layout || last.offset < offset)
-        last = {unit.layout, unit.base, offset};
+        last = {unit.layout, &unit, offset};
     });
   };
   for (const Segment &segment : unit.layout->getSegments()) {
@@ -141,26 +141,21 @@ void Additions::shiftRound(int64_t numNodes) {
 }
 
 void Additions::endUnit(const PlacedUnit &unit) {
-  latest[unit.layout] = unit.base;
+  latest[unit.layout] = &unit;
   startRound();
-}
-
-std::optional<uint64_t> Additions::getLatest(const TaskLayout *layout) const {
-  auto it = latest.find(layout);
-  return it == latest.end() ? std::nullopt : std::optional<uint64_t>(it->second);
 }
 
 /// In an iteration, in which all of them are or none.
 std::optional<uint64_t> Additions::findLast(const Adders &adders, int64_t iteration, const PlacedUnit &unit) const {
   if (adders.layout == unit.layout && unit.layout->findPosition(adders.ops.front(), iteration)) {
-    auto getId = [&](const Op *op) { return unit.base + *unit.layout->findPosition(op, iteration); };
+    auto getId = [&](const Op *op) { return unit.getId(*unit.layout->findPosition(op, iteration)); };
     auto end = llvm::partition_point(adders.ops, [&](const Op *op) { return getId(op) < current; });
     if (end != adders.ops.begin())
       return getId(*std::prev(end));
   }
-  auto base = getLatest(adders.layout);
-  auto position = base ? adders.layout->findPosition(adders.ops.back(), iteration) : std::nullopt;
-  return position ? std::optional<uint64_t>(*base + *position) : std::nullopt;
+  const PlacedUnit *before = getLatest(adders.layout);
+  auto position = before ? adders.layout->findPosition(adders.ops.back(), iteration) : std::nullopt;
+  return position ? std::optional(before->getId(*position)) : std::nullopt;
 }
 
 void Additions::findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit,
@@ -173,8 +168,8 @@ void Additions::findLast(const Value *buffer, int64_t iteration, const PlacedUni
         id = std::max(id, findLast(ofLayout, iteration, unit));
   } else if (auto it = known.find(first); it != known.end()) {
     for (const Last &last : it->second)
-      if (auto base = last.base == unit.base ? std::optional<uint64_t>(last.base) : getLatest(last.layout))
-        id = std::max(id, std::optional<uint64_t>(*base + last.offset));
+      if (const PlacedUnit *where = last.unit == &unit ? &unit : getLatest(last.layout))
+        id = std::max(id, std::optional(where->getId(last.offset)));
   }
   if (id)
     ids.push_back(*id);
@@ -192,7 +187,7 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
       for (const ProgramItem &item : unit.layout->getItems())
         if (item.kind == ProgramItem::Kind::Recv && item.values.front() == value)
           for (unsigned i = 0; i < item.values.size(); ++i)
-            visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv + i});
+            visitor({Origin::Kind::Recv, value, &unit, -1, unit.getId(*recv + i)});
       return;
     }
   // A value of another phase is that of the microbatch's earlier unit.
@@ -206,7 +201,7 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   if (op->kind != OpKind::Repeat &&
       !value->getBlock()->getParent()) { // what skips stages keeps its name on all of them
     if (auto recv = unit.layout->findRecv(value))
-      return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
+      return visitor({Origin::Kind::Recv, value, &unit, -1, unit.getId(*recv)});
     if (unit.giver && visitHandedIn(value, unit, visitor, seen))
       return;
   }
@@ -228,7 +223,7 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
     break;
   }
   if (auto position = unit.layout->findPosition(op, iteration))
-    return visitor({Origin::Kind::Node, value, &unit, iteration, unit.base + *position});
+    return visitor({Origin::Kind::Node, value, &unit, iteration, unit.getId(*position)});
   if (op->getNumOperands() > 1 && !seen.insert({value, &unit, iteration}).second)
     return;
   for (const Value *operand : op->getOperands())
@@ -290,7 +285,7 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
   bool runsHere = segment && iteration >= segment->item->begin && iteration < segment->item->end;
   Block &entered = runsHere ? loop->getBody(iteration) : *value->getBlock();
   if (auto recv = unit.layout->findRecv(entered.getArgument(number)))
-    return visitor({Origin::Kind::Recv, entered.getArgument(number), &unit, -1, unit.base + *recv});
+    return visitor({Origin::Kind::Recv, entered.getArgument(number), &unit, -1, unit.getId(*recv)});
   if (visitHandedIn(entered.getArgument(number), unit, visitor, seen))
     return;
   if (!unit.layout->isFed(*loop)) // else it is a constant, or nothing reads it
@@ -300,7 +295,7 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
 void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const {
   Op *loop = value->getOp();
   if (auto recv = unit.layout->findRecv(value))
-    return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
+    return visitor({Origin::Kind::Recv, value, &unit, -1, unit.getId(*recv)});
   if (visitHandedIn(value, unit, visitor, seen))
     return;
   const Segment *segment = unit.layout->findLoop(loop->loop);

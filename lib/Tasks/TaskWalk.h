@@ -7,31 +7,31 @@
 
 namespace stage {
 
-/// Numbers and lowers them one after the other.
-class ClassTasks::TaskWalk : public UnitWalk {
+/// Numbers and makes the tasks of a unit one after the other.
+class ClassTasks::TaskMaker {
 public:
-  TaskWalk(ClassTasks &lowering, unsigned number, Sink sink)
-      : lowering(lowering), unit(lowering.units[number]), number(number), id(unit.base), suffix(" " + unit.getName()),
-        sink(sink) {}
+  TaskMaker(ClassTasks &lowering, unsigned number, Sink sink)
+      : lowering(lowering), unit(lowering.units[number]), number(number), suffix(" " + unit.getName()), sink(sink) {}
 
-  void run() {
+  /// From here on the unit's tasks are made; those of another unit may have been made since the last ones.
+  void enter() {
     if (unit.environment != lowering.bound)
       lowering.select(unit.environment);
-    walk(unit.layout->getItems());
+    if (position)
+      lowering.workBeforeLoop = workBeforeLoop;
+    else
+      workBeforeLoop = lowering.workBeforeLoop;
   }
+  /// Of the next task in the unit.
+  uint64_t getPosition() const { return position; }
+  uint64_t getId() const { return unit.getId(position); }
+  /// Goes on so many tasks further on, or back.
+  void seek(int64_t tasks) { position += tasks; }
 
-protected:
-  ClassTasks &lowering;
-  const PlacedUnit &unit;
-  unsigned number;
-  uint64_t id; ///< Of the next node.
-
-private:
-  void visitOp(const Op &op) override {
-    int64_t iteration = getIteration() ? int64_t(*getIteration()) : -1;
+  void make(const Op &op, int64_t iteration) {
     if (const Op *repeat = op.getBlock()->getParent(); repeat != loop && !op.isPrefetched) {
       loop = repeat;
-      lowering.workBeforeLoop = lowering.chains[computation];
+      lowering.workBeforeLoop = workBeforeLoop = lowering.chains[computation];
     }
     if (op.kind == OpKind::Permute)
       for (bool isSend : {false, true})
@@ -39,25 +39,51 @@ private:
     else if (unit.layout->hasNode(op))
       lowering.makeOp(op, unit, number, iteration, nextId(), suffix, sink);
   }
-  void visitReceive(const ProgramItem &item, unsigned slot, IterationValue) override {
-    if (!item.isLocal)
-      lowering.makeMessage(unit, number, item, slot, nextId(), suffix, sink);
-  }
-  void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override {
-    if (item.isLocal)
+  void make(const ProgramItem &message, unsigned slot) {
+    if (message.isLocal)
       return;
-    lowering.makeMessage(unit, number, item, slot, nextId(), suffix, sink);
-    if (item.isBlocking)
-      lowering.makeWait(unit, item, slot, nextId(), suffix, sink);
-  }
-  uint64_t nextId() {
-    lowering.additions.setCurrent(id);
-    return id++;
+    lowering.makeMessage(unit, number, message, slot, nextId(), suffix, sink);
+    if (message.kind == ProgramItem::Kind::Send && message.isBlocking)
+      lowering.makeWait(unit, message, slot, nextId(), suffix, sink);
   }
 
+private:
+  uint64_t nextId() {
+    uint64_t id = unit.getId(position++);
+    lowering.additions.setCurrent(id);
+    return id;
+  }
+
+  ClassTasks &lowering;
+  const PlacedUnit &unit;
+  unsigned number;
+  uint64_t position = 0;
   std::string suffix;
   Sink sink;
   const Op *loop = nullptr; ///< That runs.
+  std::optional<uint64_t> workBeforeLoop;
+};
+
+/// Makes the tasks of a unit in its own order.
+class ClassTasks::TaskWalk : public UnitWalk {
+public:
+  TaskWalk(ClassTasks &lowering, unsigned number, Sink sink)
+      : lowering(lowering), unit(lowering.units[number]), maker(lowering, number, sink) {}
+
+  void run() {
+    maker.enter();
+    walk(unit.layout->getItems());
+  }
+
+protected:
+  ClassTasks &lowering;
+  const PlacedUnit &unit;
+  TaskMaker maker;
+
+private:
+  void visitOp(const Op &op) override { maker.make(op, getIteration() ? int64_t(*getIteration()) : -1); }
+  void visitReceive(const ProgramItem &item, unsigned slot, IterationValue) override { maker.make(item, slot); }
+  void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override { maker.make(item, slot); }
 };
 
 } // namespace stage

@@ -14,7 +14,7 @@ std::optional<uint64_t> ClassTasks::getLoad(const PlacedUnit &unit) const {
   if (!unit.loader)
     return std::nullopt;
   const PlacedUnit &loader = units[*unit.loader];
-  return loader.base + loader.layout->getFirstWork()->first;
+  return loader.getId(loader.layout->getFirstWork()->first);
 }
 
 /// What a node that reads an input of the unit waits for, if its own chain does not go through there.
@@ -39,7 +39,9 @@ std::optional<uint64_t> ClassTasks::getTurnOfReader(const Op &op) const {
 
 llvm::SmallVector<const PlacedUnit *, 1> ClassTasks::getLoaded(unsigned number) const {
   llvm::SmallVector<const PlacedUnit *, 1> loaded;
-  for (unsigned next = number + 1; next < units.size() && units[next].loader == number; ++next)
+  // The units of a pair are loaded before it.
+  for (size_t next = getPairEnd(stage.units, getPairBegin(stage.units, number));
+       next < units.size() && units[next].loader == number; ++next)
     loaded.push_back(&units[next]);
   return loaded;
 }
@@ -73,13 +75,13 @@ void ClassTasks::makeOp(const Op &op, const PlacedUnit &unit, unsigned number, i
     after.append(std::exchange(arrived, {}));
   finish(task, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
                 waitsForWork                 ? (isAhead(op) ? workBeforeLoop : chains[computation])
-                : op.waitsForUnits && number ? lastCompOfUnit[number - 1]
+                : op.waitsForUnits && number ? getWorkBefore(number)
                                              : getTurnOfReader(op)});
   last = id;
   if (task.kind == TaskKind::Collective)
     task.tag = numIssued[f.groupKind]++;
   if (observer) {
-    bool isFirst = id == unit.base + unit.layout->getFirstWork()->first;
+    bool isFirst = id == unit.getId(unit.layout->getFirstWork()->first);
     observer->observeOp(op, unit, iteration, task,
                         isFirst ? getLoaded(number) : llvm::SmallVector<const PlacedUnit *, 1>());
   }
@@ -203,7 +205,7 @@ std::optional<llvm::SmallVector<std::optional<ClassTasks::NodeRange>, 1>> ClassT
     if (distance > before.size())
       continue;
     const PlacedUnit &unit = units[before[before.size() - distance]];
-    ranges.back() = NodeRange{layout, unit.base, unit.layout->getNumNodes()};
+    ranges.back() = NodeRange{layout, unit.base, unit.getNumIds()};
   }
   return ranges;
 }

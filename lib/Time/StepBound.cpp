@@ -122,6 +122,7 @@ public:
   }
 
   Ticks computed = 0;   ///< When the compute stream is at the end.
+  Ticks busy = 0;       ///< What the compute stream does.
   StreamTicks messages; ///< What collectives take.
 
 private:
@@ -141,6 +142,7 @@ private:
       ready = std::max(ready, made.lookup(getName(operand)));
     switch (prices.getRole(op)) {
     case OpPrices::Role::Compute:
+      busy += prices.get(op, stage, environment);
       ready = computed = std::max(ready, computed) + prices.get(op, stage, environment);
       break;
     case OpPrices::Role::Beside:
@@ -164,7 +166,7 @@ private:
 
   /// When streams are at the end of an iteration, and when what it hands on is made; 0: before the unit.
   struct IterationEnd {
-    Ticks computed = 0;
+    Ticks computed = 0, busy = 0;
     StreamTicks ends, messages;
     llvm::SmallVector<Ticks, 8> handedOn;
 
@@ -192,7 +194,7 @@ private:
     llvm::SmallSetVector<IterationValue, 8> handedOn;
     for (const Value *value : loop.op->getBody(iteration).getTerminator()->getOperands())
       handedOn.insert(getName(value));
-    IterationEnd now{computed, ends, messages, {}};
+    IterationEnd now{computed, busy, ends, messages, {}};
     for (IterationValue value : handedOn)
       now.handedOn.push_back(made.lookup(value));
     IterationEnd before = std::exchange(endBefore, now);
@@ -204,6 +206,7 @@ private:
       return next;
     Ticks later = *delay * numSkipped;
     computed += later;
+    busy += (busy - before.busy) * numSkipped;
     for (auto &[stream, end] : ends)
       end += later;
     for (auto &[stream, ticks] : messages)
@@ -228,7 +231,7 @@ private:
 namespace {
 /// What a unit takes at least.
 struct UnitBound {
-  Ticks computed = 0;
+  Ticks computed = 0, busy = 0;
   StreamTicks messages;
 };
 
@@ -262,7 +265,7 @@ private:
     if (isNew && unit) {
       UnitBounder bounder(prices, stage, environment);
       bounder.run(*unit, program.graph->prefetch > 0);
-      known->second = {bounder.computed, std::move(bounder.messages)};
+      known->second = {bounder.computed, bounder.busy, std::move(bounder.messages)};
     }
     return &known->second;
   }
@@ -301,13 +304,18 @@ Ticks stage::findLeastStep(const Program &program, const Machine &machine, const
   UnitBounds bounds(parts.front());
   std::vector<StreamTicks> streams(program.stages.size());
   Schedule schedule = program.getSchedule(/*withStep=*/true);
+  auto isOfPair = [&](UnitRef ref) {
+    llvm::ArrayRef<Unit> units = schedule.units[ref.stage];
+    return units[ref.position].overlapsNext || getPairBegin(units, ref.position) != ref.position;
+  };
   ScheduleTimes times = simulate(schedule, [&](UnitRef ref) {
     const UnitBound &bound = bounds.get(ref.stage, schedule.get(ref));
     for (auto [stream, ticks] : bound.messages)
       streams[ref.stage][stream] += ticks;
-    return bound.computed;
+    return isOfPair(ref) ? bound.busy : bound.computed;
   });
-  bool waits = program.graph->pipeline.send != MessageMode::Early && receivesAsScheduled(program, schedule);
+  bool pairs = llvm::any_of(schedule.units, [](const std::vector<Unit> &units) { return hasPairs(units); });
+  bool waits = !pairs && program.graph->pipeline.send != MessageMode::Early && receivesAsScheduled(program, schedule);
   Ticks least = waits ? times.makespan : *std::max_element(times.busy.begin(), times.busy.end());
   for (const StreamTicks &ofStage : streams)
     for (auto [stream, ticks] : ofStage)

@@ -123,18 +123,16 @@ const Program &StepTimeline::getProgram(unsigned classNumber) const { return wal
 int64_t StepTimeline::getRepresentative(unsigned classNumber) const { return walked->getRepresentative(classNumber); }
 
 StageTime StepTimeline::visit(unsigned classNumber, RunSink runs, WaitSink waits) const {
-  const auto &units = getTasks(classNumber).getUnits();
-  uint64_t numTasks = units.back().base + units.back().layout->getNumNodes();
+  const ClassTasks &tasks = getTasks(classNumber);
   unsigned unit = 0;
   TimeAccounts accounts(walked->getRuns(), classNumber, waits);
-  accounts.chargeAll(numTasks, step, [&](uint64_t id, const TaskRun &run) {
+  accounts.chargeAll(tasks.getNumIds(), step, [&](uint64_t id, const TaskRun &run) {
     if (run.facts->kind == TaskKind::Receive)
       return;
-    while (unit + 1 < units.size() && units[unit + 1].base <= id)
-      ++unit;
+    unit = tasks.findUnit(id, unit);
     TimeAccount account = run.facts->isWait ? TimeAccount::Bubble : TimeAccounts::getAccount(*run.facts);
-    runs({getLane(*run.facts), run.facts->kind, run.facts->op, account, unit, unsigned(id - units[unit].base),
-          run.begin, run.end, run.more});
+    runs({getLane(*run.facts), run.facts->kind, run.facts->op, account, unit,
+          unsigned(tasks.getUnits()[unit].getPosition(id)), run.begin, run.end, run.more});
   });
   StageTime time = accounts.take();
   time.program = &getProgram(classNumber);

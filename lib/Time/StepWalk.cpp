@@ -27,8 +27,7 @@ StepWalk::ClassWalk::ClassWalk(const StepWalk &walk, const Part &part, unsigned 
     : part(part), rank(part.classes.getRepresentative(number)),
       tasks(part.program, part.groups, walk.options, part.classes.describe(number), walk.diags,
             /*costs=*/nullptr, part.timed.kernels.get()) {
-  const PlacedUnit &last = tasks.getUnits().back();
-  ends.assign(last.base + last.layout->getNumNodes(), unknown);
+  ends.assign(tasks.getNumIds(), unknown);
 }
 
 bool StepWalk::run() {

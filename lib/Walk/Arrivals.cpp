@@ -25,8 +25,10 @@ Arrivals::Arrivals(const Graph &graph, const StageProgram &stage, unsigned steps
   llvm::DenseMap<const UnitTemplate *, bool> works;
   size_t unitsPerStep = stage.units.size() / steps;
   std::optional<unsigned> latest;
+  std::optional<unsigned> ofPair; // the first unit with work of the pair that is listed
   for (unsigned position = 0; position < stage.units.size(); ++position) {
     const Unit &unit = stage.units[position];
+    pairBegins.push_back(unsigned(getPairBegin(stage.units, position)));
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
     auto [known, isNew] = works.try_emplace(found, false);
     if (isNew)
@@ -35,12 +37,15 @@ Arrivals::Arrivals(const Graph &graph, const StageProgram &stage, unsigned steps
     loaders.push_back(isOnce ? std::nullopt : latest);
     bool endsStep = (position + 1) % unitsPerStep == 0;
     if (known->second && (!isOnce || endsStep))
-      latest = position;
+      ofPair = ofPair.value_or(position);
+    // What is behind a pair is loaded beside it; what is in it, before it.
+    if (ofPair && !unit.overlapsNext)
+      latest = std::exchange(ofPair, std::nullopt);
   }
 }
 
 unsigned Arrivals::getPost(unsigned position) const {
-  return position < posts.size() ? posts[position] : loaders[position].value_or(0);
+  return pairBegins[position < posts.size() ? posts[position] : loaders[position].value_or(0)];
 }
 
 std::vector<unsigned> Arrivals::listPosts() const {

@@ -455,8 +455,8 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
 //===----------------------------------------------------------------------===//
 
 /// Simulates the lists of a rank as docs/Traces.md says. Nodes run in the order of their ids; a recv from another stage
-/// is posted when the last unit before its own begins that has more than messages. Copies take no time: a load begins
-/// when its unit has begun and all has run that it depends on but copies, and that these do.
+/// is posted when the last unit, or pair, before its own begins that has more than messages. Copies take no time: a
+/// load begins when its unit has begun and all has run that it depends on but copies, and that these do.
 class Tracker {
 public:
   explicit Tracker(std::vector<Node> given) {
@@ -464,18 +464,31 @@ public:
       return node.type == ChakraProtoMsg::COMM_SEND_NODE || node.type == ChakraProtoMsg::COMM_RECV_NODE ||
              node.opType == "wait";
     };
-    std::set<std::string> working;
-    for (const Node &node : given)
-      if (!isMessage(node))
-        working.insert(node.getUnit());
-    std::string unit;
+    // Units whose nodes take turns are a pair, known by the number of the unit that begins it.
+    std::map<std::string, size_t> lastOf;
+    for (size_t at = 0; at < given.size(); ++at)
+      lastOf[given[at].getUnit()] = at;
+    std::vector<size_t> pairs; // of nodes
+    size_t pair = 0, end = 0;
+    for (size_t at = 0; at < given.size(); ++at) {
+      if (at > end)
+        ++pair;
+      end = std::max(end, lastOf[given[at].getUnit()]);
+      pairs.push_back(pair);
+    }
+    std::set<size_t> working;
+    for (size_t at = 0; at < given.size(); ++at)
+      if (!isMessage(given[at]))
+        working.insert(pairs[at]);
+    std::optional<size_t> current;
     std::vector<std::pair<size_t, bool>> times; // how many working units have begun; recvs come first
     size_t before = 0, begun = 0;
-    for (const Node &node : given) {
-      if (node.getUnit() != unit) {
-        unit = node.getUnit();
+    for (size_t at = 0; at < given.size(); ++at) {
+      const Node &node = given[at];
+      if (pairs[at] != current) {
+        current = pairs[at];
         before = begun;
-        begun += working.count(unit);
+        begun += working.count(pairs[at]);
       }
       bool isRecv = node.type == ChakraProtoMsg::COMM_RECV_NODE && node.opType != "permute";
       times.emplace_back(isRecv ? before : begun, !isRecv);

@@ -73,6 +73,27 @@ TEST(CheckSchedule, WrongOrder) {
             "[schedule-wrong-order]\n");
 }
 
+TEST(CheckSchedule, Pairs) {
+  for (unsigned p : {1, 2, 3, 4})
+    for (unsigned m : {1, 2, 5, 9})
+      EXPECT_EQ(check(makeOverlapped1F1B(p, m).str()), "") << p << " " << m;
+  EXPECT_EQ(check("stages 1, microbatches 2, chunks 1\nstage 0: F0|F1 B0|B1\n"),
+            "error: stage 0 overlaps F0 and F1 at position 0; a pair has one unit that goes forward and one that goes "
+            "backward: 'overlap(backward(i), forward(j));' [schedule-overlap]\n"
+            "note: and 1 more like it on stage 0\n");
+  EXPECT_EQ(check("stages 1, microbatches 2, chunks 1\nstage 0: F0|B0 F1 B1\n"),
+            "error: stage 0 overlaps F0 and B0 at position 0, but backward of a microbatch needs its forward; overlap "
+            "units of two microbatches [schedule-overlap]\n");
+}
+
+TEST(CheckSchedule, APairThatWaitsForItselfNeverFinishes) {
+  // F1 of stage 0 waits for B0, which stage 1 runs beside F1.
+  EXPECT_EQ(check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0|F1 B1\nstage 1: F0 B0|F1 B1\n"),
+            "error: the schedule never finishes: stage 0 waits with B0 at position 1 for B0 of stage 1 at position 1 "
+            "[schedule-stuck]\n"
+            "note: stage 1 waits with F1 at position 2 for F1 of stage 0 at position 2\n");
+}
+
 TEST(CheckSchedule, NumberOfStages) {
   EXPECT_EQ(check("stages 2, microbatches 1, chunks 1\nstage 0: F0 B0\n"),
             "error: the schedule lists the units of 1 stages, but the pipeline has 2 [schedule-wrong-stages]\n");
@@ -154,12 +175,12 @@ TEST(CheckSchedule, OnlyTheCycleIsShown) {
             "note: stage 2 waits with F1 at position 1 for F1 of stage 1 at position 2\n");
 }
 
-/// Each unit's recv is posted from the beginning of the unit before it.
+/// Each unit's recv is posted from the beginning of the unit before it, or of the pair.
 static RecvPosts postOneAhead(const Schedule &schedule) {
   RecvPosts posts;
   for (const auto &units : schedule.units)
     for (unsigned &post : posts.emplace_back(units.size()))
-      post = std::max<ptrdiff_t>(&post - posts.back().data() - 1, 0);
+      post = std::max<ptrdiff_t>(ptrdiff_t(getPairBegin(units, &post - posts.back().data())) - 1, 0);
   return posts;
 }
 
@@ -182,6 +203,7 @@ TEST(CheckSends, SchedulesOfTheLibraryAreSilent) {
     for (unsigned m : {1, 2, 5, 8, 16}) {
       EXPECT_EQ(checkSendsOf(makeGPipe(p, m)), "") << p << " " << m;
       EXPECT_EQ(checkSendsOf(make1F1B(p, m)), "") << p << " " << m;
+      EXPECT_EQ(checkSendsOf(makeOverlapped1F1B(p, m)), "") << p << " " << m;
       if (m % p == 0 && p > 1) {
         EXPECT_EQ(checkSendsOf(makeInterleaved(p, m, 2)), "") << p << " " << m;
       }

@@ -82,6 +82,20 @@ TEST(ClosedForms, OneFOneB) {
   });
 }
 
+TEST(ClosedForms, OverlappedOneFOneB) {
+  forAll([](unsigned p, unsigned m) {
+    Schedule schedule = makeOverlapped1F1B(p, m);
+    expectCorrect(schedule);
+    for (unsigned r = 0; r < p; ++r) {
+      unsigned before = std::min(m, 2 * (p - r) - 1);
+      EXPECT_EQ(countInFlight(schedule, r).total, std::min(m, before + 1));
+    }
+    // A pair takes as long as both of its units, and what they send leaves behind them.
+    for (const Times &times : allTimes)
+      expectBubble(schedule, times, (p - 1) * (times.F + times.B));
+  });
+}
+
 TEST(ClosedForms, Interleaved) {
   for (unsigned v : {1, 2, 3, 4})
     forAll([&](unsigned p, unsigned m) {

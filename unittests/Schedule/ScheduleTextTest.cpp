@@ -16,8 +16,23 @@ TEST(ScheduleText, Units) {
   EXPECT_EQ(parseUnits(""), std::vector<Unit>());
 }
 
+TEST(ScheduleText, Pairs) {
+  std::optional<std::vector<Unit>> units = parseUnits("F0 F1.1|B0 W3");
+  ASSERT_TRUE(units);
+  ASSERT_EQ(units->size(), 4u);
+  for (unsigned i = 0; i < 4; ++i)
+    EXPECT_EQ((*units)[i].overlapsNext, i == 1);
+  EXPECT_EQ(getPairBegin(*units, 2), 1u);
+  EXPECT_EQ(getPairEnd(*units, 1), 3u);
+  EXPECT_EQ(getPairBegin(*units, 3), 3u);
+  EXPECT_EQ(makeOverlapped1F1B(2, 4).str(), "stages 2, microbatches 4, chunks 1\n"
+                                            "stage 0: F0 F1 F2 B0|F3 B1 B2 B3\n"
+                                            "stage 1: F0 B0|F1 B1|F2 B2|F3 B3\n");
+}
+
 TEST(ScheduleText, BadUnits) {
-  for (const char *text : {"F", "X0", "F0.", "F.1", "F0.1.2", "f0", "F-1", "F0,F1", "0", "F99999999999"})
+  for (const char *text : {"F0|", "|F0", "F0|B1|F2", "F0||B1", "F0 | B1", "F", "X0", "F0.", "F.1", "F0.1.2", "f0",
+                           "F-1", "F0,F1", "0", "F99999999999"})
     EXPECT_FALSE(parseUnits(text)) << text;
 }
 
@@ -32,8 +47,9 @@ TEST(ScheduleText, PrintsWhatTheHeaderShows) {
 }
 
 TEST(ScheduleText, ReadsWhatItPrints) {
-  for (const Schedule &schedule : {makeGPipe(1, 1), make1F1B(4, 7), makeInterleaved(3, 6, 2), makeZBH1(4, 5),
-                                   makeVee(3, 2), makeSchedule(2, 2, 1, [](unsigned, auto) {})}) {
+  for (const Schedule &schedule :
+       {makeGPipe(1, 1), make1F1B(4, 7), makeInterleaved(3, 6, 2), makeZBH1(4, 5), makeVee(3, 2),
+        makeOverlapped1F1B(3, 7), makeSchedule(2, 2, 1, [](unsigned, auto) {})}) {
     std::optional<Schedule> again = parseSchedule(schedule.str());
     ASSERT_TRUE(again) << schedule.str();
     EXPECT_EQ(again->str(), schedule.str());

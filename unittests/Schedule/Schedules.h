@@ -35,6 +35,24 @@ inline Schedule makeGPipe(unsigned p, unsigned m) {
   });
 }
 
+/// 1F1B whose backward and forward of the steady phase are pairs.
+inline Schedule makeOverlapped1F1B(unsigned p, unsigned m) {
+  Schedule schedule = makeSchedule(p, m, 1, [&](unsigned r, auto add) {
+    unsigned w = std::min(m, 2 * (p - r) - 1);
+    for (unsigned i = 0; i < w; ++i)
+      add(PhaseKind::Forward, i);
+    for (unsigned i = 0; i < m; ++i) {
+      add(PhaseKind::Backward, i);
+      if (w + i < m)
+        add(PhaseKind::Forward, w + i);
+    }
+  });
+  for (std::vector<Unit> &units : schedule.units)
+    for (size_t i = 0; i + 1 < units.size(); ++i)
+      units[i].overlapsNext = units[i].kind == PhaseKind::Backward && units[i + 1].kind == PhaseKind::Forward;
+  return schedule;
+}
+
 inline Schedule make1F1B(unsigned p, unsigned m) {
   return makeSchedule(p, m, 1, [&](unsigned r, auto add) {
     unsigned w = std::min(m, p - r);

@@ -139,6 +139,15 @@ public:
   }
   /// What is live at a node.
   std::vector<LiveValue> listLive(unsigned node) const;
+  /// What is live while a unit stands in front of a node of its own, or behind its last one: what has been made and is
+  /// still read. What arrives for the unit is there when it begins.
+  std::vector<LiveValue> listPaused(unsigned unit, unsigned node) const;
+  /// The bytes of both lists, of a simulation that does not fold.
+  struct UnitCurve {
+    std::vector<ByteCount> live;   ///< At each node of the unit.
+    std::vector<ByteCount> paused; ///< In front of each, and behind the last.
+  };
+  UnitCurve getCurve(unsigned unit, MemorySpace space) const;
   /// What is kept when a unit has run for those behind it.
   std::vector<LiveValue> listKept(unsigned unit) const;
   /// What is there when a unit begins: what was received for it, and the inputs that it is the first to use.
@@ -246,6 +255,11 @@ private:
   /// The node from which on it takes memory. What is received is there when its unit begins, wherever its recv stands.
   unsigned getBegin(const UnitTensor &tensor) const {
     return isReceived(tensor) ? getFirstNode(tensor.unit) : tensor.first;
+  }
+  bool isPaused(const UnitTensor &tensor, unsigned unit, unsigned node) const {
+    unsigned begin = getBegin(tensor);
+    bool arrives = tensor.isInput || tensor.isHandedIn || isReceived(tensor);
+    return tensor.last >= int(node) && (begin < node || (begin == node && arrives && tensor.unit == unit));
   }
   template <typename Filter> std::vector<LiveValue> list(Filter filter) const;
 

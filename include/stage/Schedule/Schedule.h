@@ -12,6 +12,11 @@
 // backward, I and W its halves for inputs and weights, R a recomputed forward, D a forward of its own (decode).
 // Stages, microbatches, chunks and positions in a list all count from 0.
 //
+// `F2|B0` is a pair: two neighbours of the list that run interleaved, so that the exchanges of one of them hide behind
+// what the other one computes. A pair goes forward with one microbatch and backward with another one. It is one step of
+// its stage: it begins when both units can, and what they send leaves when both have ended. Which tasks of the two
+// come when: stage/Walk/PairOrder.h.
+//
 // The model may be there several times (DualPipe: twice, once in each direction). A microbatch passes one of these
 // copies, whose virtual stages are numbered behind those of the copy before it:
 //
@@ -96,6 +101,7 @@ bool checkPlacement(const Schedule &schedule, DiagnosticEngine &diags);
 ///   * a stage runs forward (or decode) of each (chunk, microbatch) once, of several copies those of one, which is the
 ///     same on all stages, and, to train, either one whole backward or one of each half;
 ///   * forward comes before recompute, that before backward, and input gradients come before weight gradients;
+///   * a pair has one unit that goes forward and one that goes backward, of two microbatches;
 ///   * every stage gets to the end of its list, if forward of virtual stage k waits for forward of k-1, and the
 ///     input gradients of k for those of k+1. Otherwise the message shows who waits for whom.
 ///

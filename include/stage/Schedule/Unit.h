@@ -3,12 +3,14 @@
 // A step of a workload has phases: forward, backward, ... (Phases.def). One enumeration
 // of their kinds goes from the text of a schedule, through the blocks of a graph and the
 // templates of a program, to the names of nodes in a trace. What a schedule orders are
-// units: a phase of one chunk for one microbatch, `F2` or `I0.1`.
+// units: a phase of one chunk for one microbatch, `F2` or `I0.1`, or a pair of them that run interleaved, `F2|B0`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SCHEDULE_UNIT_H
 #define STAGE_SCHEDULE_UNIT_H
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/SMLoc.h"
 #include "llvm/Support/raw_ostream.h"
@@ -97,6 +99,8 @@ struct Unit {
   unsigned environment = 0; ///< Number in Environments.
   /// Of inference: the unit before it, by microbatch, whose sampled tokens are inputs of this one (Op::isFed).
   std::optional<unsigned> feeder = {};
+  /// It runs interleaved with the next unit of its stage (stage/Schedule/Schedule.h).
+  bool overlapsNext = false;
 
   bool operator==(const Unit &other) const {
     return kind == other.kind && microbatch == other.microbatch && chunk == other.chunk;
@@ -106,7 +110,22 @@ struct Unit {
 };
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Unit &unit);
 
-/// Reads `F0 F1 B0.1`, and, where there are environments to add to, `F1(S=16)` and `D2(S=1)<1`, which unit 1 feeds.
+/// What stands behind a unit in a list of units: `F1|B0` is a pair of units that run interleaved.
+inline llvm::StringRef getSeparator(const Unit &unit) { return unit.overlapsNext ? "|" : " "; }
+
+/// The first unit of the pair to which the unit at a position belongs; itself, if it is in no pair.
+inline size_t getPairBegin(llvm::ArrayRef<Unit> units, size_t position) {
+  return position && units[position - 1].overlapsNext ? position - 1 : position;
+}
+/// The position behind that pair.
+inline size_t getPairEnd(llvm::ArrayRef<Unit> units, size_t position) {
+  return position + (units[position].overlapsNext ? 2 : 1);
+}
+inline bool hasPairs(llvm::ArrayRef<Unit> units) {
+  return llvm::any_of(units, [](const Unit &unit) { return unit.overlapsNext; });
+}
+
+/// Reads `F0 F1|B0.1`, and, where there are environments to add to, `F1(S=16)` and `D2(S=1)<1`, which unit 1 feeds.
 /// Nothing on a syntax error.
 std::optional<std::vector<Unit>> parseUnits(llvm::StringRef text, Environments *environments = nullptr);
 

@@ -23,6 +23,10 @@
 //       waits for the last of them. A permute is a receive and a send: both wait for the send or collective before,
 //       and readers of the result wait for the receive.
 //
+// The tasks of a pair of units follow each other as stage/Walk/PairOrder.h says; the rules say of them what they say of
+// one unit. Receives of both are posted, and inputs of both loaded, before the pair, and what they send leaves behind
+// the last compute task of the pair.
+//
 // Ids are dense in the order of the program: a task has a larger id than those for which it waits, and of the tasks
 // that are ready the one with the lowest id is the next in the order.
 //
@@ -135,7 +139,10 @@ public:
     return slowness && value ? std::optional(value.value) : std::nullopt;
   }
   /// Of all tasks of a rank.
-  bool isLast(uint64_t id) const { return id + 1 == units.back().base + units.back().layout->getNumNodes(); }
+  bool isLast(uint64_t id) const { return id + 1 == getNumIds(); }
+  uint64_t getNumIds() const { return units.back().base + units.back().getNumIds(); }
+  /// The unit of a task, if it is not before another unit.
+  unsigned findUnit(uint64_t id, unsigned from = 0) const;
 
   /// Whether tags of messages stay below maxTag.
   bool hasEnoughTags() const { return getNumTags() + numPermutes <= uint64_t(maxTag); }
@@ -148,7 +155,7 @@ public:
   llvm::SmallVector<uint64_t, 4> getTags(const PlacedUnit &unit) const;
 
   using Sink = llvm::function_ref<void(const Task &)>;
-  /// Units must be made, or skipped, in order.
+  /// Units must be made, or skipped, in order. The first unit of a pair makes the tasks of both, the second one none.
   void makeUnit(unsigned number, Sink sink);
 
   /// The same for who asks only how long encoded tasks are: `sink` is given a task and the number of tasks of its
@@ -178,6 +185,8 @@ public:
     unsigned post = arrivals->getPost(number);
     return post ? lastCompOfUnit[post - 1] : std::nullopt;
   }
+  /// Some units run in pairs.
+  bool hasPairs() const { return !pairs.empty(); }
   /// Rule W5: the task beside which inputs of a unit are loaded. Nothing: they are there from the beginning.
   std::optional<uint64_t> getLoad(const PlacedUnit &unit) const;
   /// The stream of that task. Tasks of this stream are behind it already; a task of another stream that reads an input
@@ -199,7 +208,10 @@ public:
   /// template's. Nothing where they differ from rank to rank.
   const std::optional<std::vector<unsigned>> &getWidths(const PlacedUnit &unit);
   /// The last task on the compute stream up to the unit before.
-  std::optional<uint64_t> getWorkBefore(unsigned number) const { return lastCompOfUnit[number - 1]; }
+  std::optional<uint64_t> getWorkBefore(unsigned number) const {
+    size_t begin = getPairBegin(stage.units, number);
+    return begin ? lastCompOfUnit[begin - 1] : std::nullopt;
+  }
   /// What tasks ahead of a repeat wait for is the last computation before the repeat that was entered last, in this
   /// unit or an earlier one.
   std::optional<uint64_t> getWorkBeforeLoop() const { return workBeforeLoop; }
@@ -218,7 +230,9 @@ public:
   llvm::ArrayRef<uint64_t> getNumCollectives(const PlacedUnit &unit);
 
 private:
+  class TaskMaker;
   class TaskWalk;
+  class PairedWalk;
   class FoldedWalk;
   /// What the nodes of an op say, in all units; absent sizes are null.
   struct OpNumbers {
@@ -253,6 +267,7 @@ private:
   /// In all steps.
   uint64_t getNumMicrobatches() const { return uint64_t(program.microbatches) * options.steps; }
   void placeUnits();
+  void pairUp(PlacedUnit &first, PlacedUnit &second);
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
   uint64_t getTag(const Channel &channel, const PlacedUnit &unit) const;
@@ -304,6 +319,7 @@ private:
   const std::optional<UnitEdges> &getUnitEdges(const TaskLayout &layout);
   llvm::ArrayRef<unsigned> getUnitsBefore(unsigned layout, unsigned number) const;
   const PlacedUnit *findEarlierUnit(const Op &maker, unsigned number, int64_t iteration, unsigned distance) const;
+  void makePair(unsigned number, Sink sink);
   void endUnit(unsigned number);
   void foldUnit(unsigned number, Sink sink, CountSink count, RepeatSink repeat);
   void foldLoops();
@@ -323,7 +339,9 @@ private:
 
   std::deque<TaskLayout> layouts;                        ///< One per template, in their order.
   llvm::DenseMap<const ProgramItem *, FoldedLoop> folds; ///< Of the loops of all templates, if a unit was counted.
-  std::vector<std::vector<unsigned>> unitsOfLayout;      ///< Numbers of the units of each template, in order.
+  /// By the layouts of the two units.
+  std::map<std::pair<const TaskLayout *, const TaskLayout *>, PairOrder> pairs;
+  std::vector<std::vector<unsigned>> unitsOfLayout; ///< Numbers of the units of each template, in order.
   llvm::DenseMap<const TaskLayout *, std::optional<UnitEdges>> unitEdges;
   std::optional<Arrivals> arrivals;
   std::deque<PlacedUnit> units; ///< A deque: they point to each other.

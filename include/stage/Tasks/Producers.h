@@ -39,7 +39,7 @@ void forEachAddition(const Graph &graph, const Op &op, llvm::function_ref<void(c
 /// remembered.
 class Additions {
 public:
-  /// The buffers must outlive this.
+  /// The buffers, and all units, must outlive this.
   explicit Additions(const GradientBuffers &buffers) : buffers(buffers) {}
 
   /// Before all units: notes what the iterations of a template add.
@@ -56,8 +56,8 @@ public:
   void startStep() { latest.clear(); }
   /// Appends the node of `unit`, or else of an earlier one, that added last before the current node.
   void findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids);
-  /// The first id of the latest unit with this layout, if one has ended.
-  std::optional<uint64_t> getLatest(const TaskLayout *layout) const;
+  /// The latest unit with this layout that has ended; null if none has.
+  const PlacedUnit *getLatest(const TaskLayout *layout) const { return latest.lookup(layout); }
 
   /// What is added to buffers of the top level from here on, iterations of a repeat, ...
   void startRound() { addedInRound.clear(); }
@@ -65,10 +65,11 @@ public:
   void shiftRound(int64_t numNodes);
 
 private:
-  /// A place in all units of a layout, found in the one that begins with node `base`.
+  /// A place in all units of a layout, found in one of them.
   struct Last {
     const TaskLayout *layout = nullptr;
-    uint64_t base = 0, offset = 0;
+    const PlacedUnit *unit = nullptr;
+    uint64_t offset = 0;
   };
   /// The ops of a layout that add to the buffers of a parameter of a repeat, in order.
   struct Adders {
@@ -89,7 +90,7 @@ private:
   llvm::DenseSet<const TaskLayout *> skipped; ///< Layouts of units that were skipped.
   llvm::DenseMap<const Op *, llvm::SmallVector<Last, 1>> known;
   std::vector<std::pair<const Op *, const TaskLayout *>> addedInRound; ///< Of `known`.
-  llvm::DenseMap<const TaskLayout *, uint64_t> latest;
+  llvm::DenseMap<const TaskLayout *, const PlacedUnit *> latest;
 };
 
 /// Finds out where values come from on one stage.

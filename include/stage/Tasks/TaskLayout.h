@@ -15,7 +15,7 @@
 #ifndef STAGE_TASKS_TASKLAYOUT_H
 #define STAGE_TASKS_TASKLAYOUT_H
 
-#include "stage/IR/graph/Program.h"
+#include "stage/Walk/PairOrder.h"
 
 namespace stage {
 
@@ -123,7 +123,11 @@ private:
 /// A template at a place in a rank's trace.
 struct PlacedUnit {
   const TaskLayout *layout = nullptr;
-  uint64_t base = 0; ///< Id of its first node.
+  uint64_t base = 0; ///< Id of its first node; in a pair that of the pair.
+  /// Where its nodes are among those of the pair in which it runs, as the first or the second unit; null: it is in
+  /// none.
+  const PairOrder *pair = nullptr;
+  unsigned placeInPair = 0;
   PhaseKind kind = PhaseKind::Forward;
   unsigned microbatch = 0; ///< Counted through all steps.
   unsigned step = 0;
@@ -141,6 +145,12 @@ struct PlacedUnit {
   const PlacedUnit *updates = nullptr;
   /// The number of the last unit before it that has more than messages: what this one needs arrives while that runs.
   std::optional<unsigned> loader;
+
+  /// Of the node at a position in the unit; and back.
+  uint64_t getId(uint64_t position) const { return base + (pair ? pair->getPlace(placeInPair, position) : position); }
+  uint64_t getPosition(uint64_t id) const { return pair ? pair->find(id - base).position : id - base; }
+  /// How many ids there are from `base` on: those of the pair, if it is in one.
+  uint64_t getNumIds() const { return pair ? pair->getNumNodes() : layout->getNumNodes(); }
 
   /// `F0`, `B2.1`, `step`, and of the steps behind the first `step1`, ...; or the name that it was given.
   std::string getName() const {

@@ -16,9 +16,12 @@
 //   5. No stage ends before its collectives of one stream, one after the other.
 // Each rule leaves out something that a rank waits for, and adds nothing, so that no step is faster.
 //
-// Limits: where messages leave early, or some stage has nothing to send, a stage takes at least what it computes, and
-// waits for nobody. Parts of a workload
-// are bound one by one. Ops whose sizes differ from rank to rank take nothing.
+// A unit that runs interleaved with another one (stage/Walk/PairOrder.h) takes at least what it computes, because what
+// the other one computes may hide its collectives.
+//
+// Limits: where messages leave early, units run interleaved, or some stage has nothing to send, a stage takes at least
+// what it computes, and waits for nobody. Parts of a workload are bound one by one. Ops whose sizes differ from rank to
+// rank take nothing.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TIME_STEPBOUND_H

@@ -37,6 +37,7 @@ public:
 
 private:
   std::vector<std::optional<unsigned>> loaders; ///< By position.
+  std::vector<unsigned> pairBegins;             ///< Likewise: getPairBegin.
   llvm::ArrayRef<unsigned> posts;               ///< Of the program.
 };
 

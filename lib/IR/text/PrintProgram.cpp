@@ -30,10 +30,13 @@ private:
       printItems(unit.items);
     }
     os << "    order";
+    llvm::StringRef separator = " ";
     for (const Unit &unit : stage.units)
-      if (!isOncePerStep(unit.kind))
-        os << ' ' << program.getUnitName(unit) << toString(program.graph->pipeline.environments[unit.environment])
+      if (!isOncePerStep(unit.kind)) {
+        os << separator << program.getUnitName(unit) << toString(program.graph->pipeline.environments[unit.environment])
            << (unit.feeder ? "<" + std::to_string(*unit.feeder) : "");
+        separator = getSeparator(unit);
+      }
     os << ";\n  }\n";
   }
 

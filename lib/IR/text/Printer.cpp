@@ -325,14 +325,13 @@ private:
     }
     for (const std::vector<Unit> &units : pipeline.units) {
       os << "    units \"";
-      llvm::interleave(
-          units, os,
-          [&](const Unit &unit) {
-            os << unit.str(pipeline.chunks > 1) << toString(pipeline.environments[unit.environment]);
-            if (unit.feeder)
-              os << '<' << *unit.feeder;
-          },
-          " ");
+      llvm::StringRef separator;
+      for (const Unit &unit : units) {
+        os << separator << unit.str(pipeline.chunks > 1) << toString(pipeline.environments[unit.environment]);
+        if (unit.feeder)
+          os << '<' << *unit.feeder;
+        separator = getSeparator(unit);
+      }
       os << "\";\n";
     }
     if (!pipeline.unitNames.empty()) {

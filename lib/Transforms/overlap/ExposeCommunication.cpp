@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/graph/Costs.h"
-#include "stage/IR/graph/Rule.h"
+#include "stage/IR/graph/ExposedCommunication.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -26,7 +26,7 @@ using namespace stage;
 namespace {
 class CommunicationExposer {
 public:
-  CommunicationExposer(Graph &graph, const Rule &rule) : graph(graph), axes(toSet(rule.axes)) {}
+  CommunicationExposer(Graph &graph, const Rule &rule) : graph(graph), rule(rule) {}
 
   /// Whether something is sent along the axes of the rule.
   bool run() {
@@ -36,20 +36,12 @@ public:
   }
 
 private:
-  bool isMeant(const Op &op) const {
-    AxisSet along = 0;
-    for (AxisId axis : op.axes)
-      if (graph.mesh[axis].size > 1)
-        along |= AxisSet(1) << axis;
-    return isCommunication(op.kind) && !op.stream && along && !(along & ~axes);
-  }
-
   void visit(Block &block) {
     llvm::SmallVector<Value *, 2> sent;
     for (const auto &op : block) {
       for (const auto &body : op->bodies)
         visit(*body);
-      if (isMeant(*op)) {
+      if (isExposedBy(graph, *op, rule)) {
         isUsed = true;
         sent.push_back(op->getResult());
       } else if (op->kind == OpKind::Compute && !op->stream && !sent.empty() && hasNode(graph, *op)) {
@@ -62,7 +54,7 @@ private:
   }
 
   Graph &graph;
-  const AxisSet axes;
+  const Rule &rule;
   bool isUsed = false;
 };
 } // namespace

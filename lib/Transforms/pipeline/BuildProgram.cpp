@@ -357,7 +357,7 @@ private:
     schedule.copies = graph.pipeline.copies;
     schedule.training = graph.training;
     return checkForwardPhases(schedule) && checkSchedule(schedule, diags) && checkBindings(schedule) &&
-           takeUnits(schedule, program) && checkMessages(std::move(schedule), program);
+           checkPairs(schedule) && takeUnits(schedule, program) && checkMessages(std::move(schedule), program);
   }
 
   /// A microbatch goes forward in one phase, on all stages.
@@ -373,6 +373,15 @@ private:
           return false;
         }
     return true;
+  }
+
+  /// A message that leaves while a pair runs would stand between exchanges of the other unit.
+  bool checkPairs(const Schedule &schedule) {
+    auto hasPairs = [](const std::vector<Unit> &units) { return stage::hasPairs(units); };
+    if (!graph.training || graph.pipeline.send != MessageMode::Early || llvm::none_of(schedule.units, hasPairs))
+      return true;
+    diags.report(graph.pipeline.loc, diag::EarlyMessagesOverlap);
+    return false;
   }
 
   /// What a unit keeps, sends and receives has the same size in all units of a microbatch; and what is there for all
@@ -460,8 +469,11 @@ private:
               << unit.str() << int64_t(stage) << getName(unit.kind);
           return false;
         }
-        if (llvm::is_contained(kinds, unit.kind))
-          program.stages[stage].units.push_back(unit);
+        if (!llvm::is_contained(kinds, unit.kind))
+          continue;
+        program.stages[stage].units.push_back(unit);
+        // Without backward no unit has another one beside it.
+        program.stages[stage].units.back().overlapsNext &= graph.training;
       }
     return checkPhases(program);
   }
