@@ -1,12 +1,16 @@
 //===- Options.cpp - the command line of stagec ---------------------------===//
 #include "Options.h"
+#include "Definitions.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Support/CommandLine.h"
 #include "stage/Support/Decimal.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Installation.h"
 #include "stage/Support/Ranges.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace stage;
@@ -216,7 +220,7 @@ static void readJobs(DriverOptions &options, DiagnosticEngine &diags) {
     auto [name, text] = llvm::StringRef(define).split('=');
     Choice choice{name.trim().str(), splitAtCommas(text)};
     if (choice.name.empty() || llvm::is_contained(choice.values, ""))
-      diags.report(SMLoc(), diag::BadDefine) << define;
+      diags.report(SMLoc(), diag::BadDefine) << describeDefine(define);
     combinations = std::min(combinations * choice.values.size(), maxCombinations + 1);
     // The command line has no imports.
     for (const char *entry : {"machine", "runtime"})
@@ -281,7 +285,7 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
   for (const std::string &define : importDefines) {
     auto [name, value] = llvm::StringRef(define).split('=');
     if (name.empty() || value.empty())
-      diags.report(SMLoc(), diag::BadDefine) << define;
+      diags.report(SMLoc(), diag::BadDefine) << describeDefine(define);
     options.import->defines.push_back({name.str(), {value.str()}});
   }
   if (importLauncher.empty() && !importDefines.empty())
@@ -343,19 +347,80 @@ template <typename Kind> static std::string joinValues(cl::opt<Kind> &option) {
   return text;
 }
 
+std::string stage::driver::describeDefine(llvm::StringRef define) {
+  // `tp in [1, 2]`, `L=`, `tp`.
+  llvm::StringRef name = define.trim().take_while([](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
+  std::string values;
+  for (char c : define.contains('[') ? define.split('[').second.split(']').first : llvm::StringRef())
+    if (c != ' ')
+      values += c;
+  return (define + "': write '-D " + (name.empty() ? llvm::StringRef("tp") : name) + "=" +
+          (values.empty() ? "4" : values))
+      .str();
+}
+
+/// As it was called, from which the library is found.
+static std::string programName;
+
 static std::string listValues(llvm::StringRef option) {
   return option == emit.ArgStr ? joinValues(emit) : option == report.ArgStr ? joinValues(report) : "";
+}
+
+/// The launcher of the library that reads a flag of this name, by the text of its file; empty: none does.
+static std::string findLauncherOfFlag(llvm::StringRef name) {
+  llvm::SmallString<128> path(getStdlibFolder(programName.c_str()));
+  llvm::sys::path::append(path, "launchers.stg");
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return "";
+  llvm::StringRef text = (*buffer)->getBuffer(), launcher;
+  std::string flag = ("\"--" + name + "\"").str();
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    text = rest;
+    if (line.consume_front("launcher "))
+      launcher = line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    else if (line.contains(flag))
+      return launcher.str();
+  }
+  return "";
+}
+
+/// Options that people know from other commands and other tools.
+static std::string explainOption(llvm::StringRef command, llvm::StringRef name, llvm::StringRef value) {
+  if (command == "serve" && name == "requests")
+    return ("the file of requests stands alone: write 'stagec serve " + (value.empty() ? "requests.jsonl" : value) +
+            " --iteration-time=12ms'")
+        .str();
+  if (command == "plan" && (name == "objective" || name == "pareto"))
+    return ("a search says it in the job: 'search { objective = " + (value.empty() ? "step" : value) + "; ... }'")
+        .str();
+  if (command.empty() && (name == "search" || name == "plan" || name == "plans" || name == "tune"))
+    return "plans are searched by 'stagec plan job.stg'";
+  if (command.empty() && name == "gpus")
+    return "the ranks of a job are those of its strategy, as in '-D dp=4 -D tp=8'; 'stagec plan job.stg --gpus=16' "
+           "searches plans";
+  if (name == "output" || name == "out" || name == "outdir" || name == "output-dir")
+    return "traces are written by '-o FOLDER', and a report by '--report=json > report.json'";
+  if (name == "verbose" || name == "debug")
+    return "'--remarks' says why each collective is there, and '--report=full' shows all numbers";
+  if (std::string launcher = name.contains('-') || name.contains('_') ? findLauncherOfFlag(name) : "";
+      !launcher.empty())
+    return "it is a flag of a framework: 'stagec import --launcher=" + launcher +
+           " args.txt' makes a job of such flags, and 'stagec job.stg --as=" + launcher + "' writes them";
+  return "";
 }
 
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   const cl::OptionCategory *ofJobs[] = {&compileCategory, &getLookCategory(),    &passCategory,        &searchCategory,
                                         &traceCategory,   &getServingCategory(), &getMachineCategory()};
+  programName = argc ? argv[0] : "";
   cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);
   cl::HideUnrelatedOptions(docCategory, docCommand);
   prepareServeOptions(/*hides=*/argc < 2 || llvm::StringRef(argv[1]) != "serve");
   preparePlanOptions();
-  static const OptionHelp help{"stagec", "stagec job.stg --report", "-D", listValues};
+  static const OptionHelp help{"stagec", "stagec job.stg --report", "-D", listValues, explainOption};
   if (!parseOptions(argc, argv, help,
                     "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
                     "compile  stagec job.stg                       is the program right? says 'ok', or what to mend\n"
@@ -548,6 +613,20 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                                                    << "a file of requests is served once";
   if (traces && emit != EmitKind::None && emit != EmitKind::Chakra)
     diags.report(SMLoc(), diag::EmitAndOutput);
+  static constexpr llvm::StringLiteral ofFiles[] = {".json", ".csv", ".txt", ".md", ".html", ".svg",
+                                                    ".pdf",  ".png", ".log", ".et", ".gz"};
+  if (llvm::StringRef extension = llvm::sys::path::extension(output); traces && emit == EmitKind::None &&
+                                                                      llvm::is_contained(ofFiles, extension) &&
+                                                                      !llvm::sys::fs::is_directory(output)) {
+    std::string name = extension == ".json" || extension == ".csv" ? extension.drop_front().str() : "text";
+    bool isPicture = extension == ".svg" || extension == ".pdf" || extension == ".png" || extension == ".html";
+    diags.report(SMLoc(), diag::CannotWriteFile)
+        << output
+        << "-o names a folder of traces: write '-o " + llvm::sys::path::stem(output).str() + "' for traces; " +
+               (isPicture ? "a picture is one of --emit, as in '--emit=timeline -o " +
+                                (llvm::sys::path::stem(output) + ".svg'").str()
+                          : "a report is printed, as in '--report=" + name + " > " + output + "'");
+  }
   if (report != ReportKind::None && emit != EmitKind::None && emit != EmitKind::Memory && emit != EmitKind::Chakra)
     diags.report(SMLoc(), diag::EmitAndReport);
   if (diags.getNumErrors() != errors)

@@ -1,5 +1,6 @@
 //===- PlanOptions.cpp - the command line of stagec plan ------------------===//
 #include "ConvertPicture.h"
+#include "Definitions.h"
 #include "Options.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Support/CommandLine.h"
@@ -117,7 +118,7 @@ PlanCommand stage::driver::readPlanCommand(const char *argv0, DiagnosticEngine &
       change.values.push_back(sema::OverrideValue::read(value));
     }
     if (!isRight)
-      diags.report(SMLoc(), diag::BadDefine) << define;
+      diags.report(SMLoc(), diag::BadDefine) << describeDefine(define);
     for (const char *entry : {"machine", "runtime"}) // the command line has no imports
       if (llvm::StringRef(change.name).rsplit('.').second == entry || change.name == entry)
         result.files.libraries.push_back(entry + std::string("s"));

@@ -171,8 +171,24 @@ private:
 
 } // namespace
 
-/// `10000.`, `.5`, `20%`, `2 us`.
+/// `10000.`, `.5`, `20%`, `2 us`, `x ** 2`.
 std::string Place::findNumber() const {
+  if (text(at) == "**" && text(at + 1) == "2") {
+    int first = at - 1;
+    if (type(first) == StageLexer::RBRACKET || type(first) == StageLexer::RPAREN) {
+      int depth = 0;
+      for (; first > begin; --first) {
+        depth += (type(first) == StageLexer::RBRACKET || type(first) == StageLexer::RPAREN) -
+                 (type(first) == StageLexer::LBRACKET || type(first) == StageLexer::LPAREN);
+        if (!depth)
+          break;
+      }
+      if (isName(first - 1) && areAdjacent(first - 1))
+        --first;
+    }
+    std::string operand = slice(first, at);
+    return "there is no power; write the product: '" + operand + " * " + operand + "'";
+  }
   if (type(at - 1) == StageLexer::DOT && type(at - 2) == StageLexer::NUMBER && areAdjacent(at - 2))
     return ("a number has digits behind its point: write '" + text(at - 2) + ".0'").str();
   if (type(at) == StageLexer::DOT && type(at + 1) == StageLexer::NUMBER && areAdjacent(at))
@@ -252,6 +268,11 @@ std::string Place::findAxes() const {
   }
   if (over < 0 && expected == "'over'" && text(begin) != "shard" && isName(at))
     return "axes stand behind 'over': write '" + slice(begin, at) + " over " + slice(at, end) + ";'";
+  if (over < 0 && isOneOf(text(at), {"on", "across", "along", "by", "in", "to", "with", "using"}) &&
+      expected.contains("'over'"))
+    return "axes stand behind 'over': write '" + slice(begin, at) + " over " + slice(at + 1, end) + ";'";
+  if (text(begin) == "partition" && over < 0 && at == end)
+    return "it is said over which axes: write '" + slice(begin, end) + " over dp;'";
   if (text(begin) == "shard" && expected.contains("'over'"))
     return "dims are listed with commas, and the axes behind 'over', as in 'shard B over dp, F, V over tp;'";
   return "";
@@ -259,8 +280,10 @@ std::string Place::findAxes() const {
 
 /// `import std.nn as n;`, `import std.nn.*;`
 std::string Place::findImport() const {
-  if (text(begin) == "from")
-    return "write 'import std.transformer (Llama);', the file first and the names in parentheses";
+  // `from std.nn import a, b`: the parser stops at the first word.
+  if (int names = text(begin) == "from" ? findWord("import", begin, end) : -1; names > 0)
+    return "the file stands first, and the names in parentheses: write 'import " + slice(begin + 1, names) +
+           (text(names + 1) == "*" ? ";'" : " (" + slice(names + 1, end) + ");'");
   if (text(begin) != "import")
     return "";
   int last = type(at - 1) == StageLexer::DOT ? at - 1 : at;
@@ -297,11 +320,14 @@ std::string Place::findHead() const {
   if (text(at) == "(" && (text(begin) == "job" || text(begin) == "config"))
     return "entries stand in braces, each with a semicolon, as in 'job j { model = m; ... }'";
   if (text(at) == "{" && text(begin) == "for")
-    return "a loop runs over a range, as in 'for i in 0..m { ... }'";
+    return "a loop runs over a range: write 'for " + text(begin + 1).str() + " in 0.." +
+           (at > begin + 3 ? slice(begin + 3, at) : "m") + " { ... }'";
+  if (text(at) == ":" && isOneOf(text(begin), {"job", "config", "machine", "runtime", "precision"}) && at == begin + 2)
+    return "entries stand in braces, each with a semicolon: write '" + slice(begin, at) + " { ... }'";
   if (text(at) == ":" &&
       isOneOf(text(begin), {"repeat", "for", "if", "module", "model", "strategy", "schedule", "job"}) &&
       at > begin + 1 && !expected.contains("')'"))
-    return "a block stands in braces, as in 'repeat layers[L] { ... }'";
+    return "a block stands in braces: write '" + slice(begin, at) + " { ... }'";
   return "";
 }
 
@@ -312,7 +338,36 @@ std::string Place::findStatement() const {
   if (text(at) == ":" && expected == "'='")
     return "an entry is given by '=': write '" + slice(begin, at) + " = " + slice(at + 1, end) + ";'";
   if (text(at) == ":" && expected.contains("')'"))
-    return "an argument is given by '=', as in 'tp = 2'";
+    return "an argument is given by '=': write '" + text(at - 1).str() + " = " + slice(at + 1, findEnd(at + 1)) + "'";
+  // `param head = [D, V];`, `param head: Linear(D, V);`, `param head: (D, V);`, `param g: [D] = 1;`
+  if (isOneOf(text(begin), {"param", "input", "buffer"}) && !isIn("op")) {
+    std::string names;
+    int colon = begin + 1;
+    while (isName(colon) || type(colon) == StageLexer::COMMA)
+      ++colon;
+    names = slice(begin, colon);
+    if (text(at) == "=" && at == colon)
+      return "a tensor has a type: write '" + names + ": " + slice(at + 1, end) + ";'";
+    int open = text(at) == "(" ? at : -1;
+    if (open > 0 && type(colon) == StageLexer::COLON) {
+      std::string dims = slice(open + 1, findEnd(open + 1, StageLexer::RPAREN));
+      for (int close = open + 1; close < end; ++close)
+        if (type(close) == StageLexer::RPAREN)
+          dims = slice(open + 1, close);
+      return "the shape of a tensor stands in brackets: write '" + names + ": [" + dims + "];'";
+    }
+    if (text(at) == "=" && type(at - 1) == StageLexer::RBRACKET)
+      return "a tensor has no value of its own, because only its shape matters: write '" + slice(begin, at) + ";'";
+    if (text(at) == "," && type(at - 1) == StageLexer::RBRACKET && isName(at + 1))
+      return "the element type stands before the shape: write '" + names + ": " + text(at + 1).str() +
+             slice(colon + 1, at) + ";'";
+  }
+  // `require` left out in a search.
+  if (isOneOf(text(at), {"<=", ">=", "<", ">", "=="}) && at == begin + 1 && expected.contains("'in'"))
+    return "what a plan must meet is said by 'require': write 'require " + slice(begin, end) + ";'";
+  if (text(at) == ".." && expected.contains("';'") && text(begin + 1) == "=" && isIn("job"))
+    return "values to try stand behind 'in', and the end of a range is not tried: write '" + text(begin).str() +
+           " in " + slice(begin + 2, end) + ";', or list them, '" + text(begin).str() + " in [1, 2, 4, 8];'";
   bool isOperator = isOneOf(text(at), {"+", "-", "*", "/"});
   if (isOperator && type(at + 1) == StageLexer::ASSIGN && at == begin + 1) {
     std::string name = text(begin).str(), value = slice(at + 2, end);
@@ -335,7 +390,8 @@ std::string Place::findStatement() const {
            slice(at + 1, end) + ");'; on the command line, one value is given by '-D " + text(at + 1).str() + "=" +
            slice(at + 3, end) + "'";
   if (text(at) == "as" && expected.contains("';'"))
-    return "a value is returned or named: 'return f(x) as name;' or 'let y = f(x) as name;'";
+    return "a value is returned or named: write 'return " + slice(begin, end) + ";' or 'let y = " + slice(begin, end) +
+           ";'";
   if (text(at) == "[" || (text(at) == ":" && (text(at - 1) == "[" || text(at - 1) == ","))) {
     if (text(at) == ":")
       return "there are no slices: a formula names the indices of its result, and takes one position of another dim by "
@@ -379,6 +435,27 @@ Instead Place::findMisplaced() const {
                 .str(),
             token(begin), getStatements()};
   }
+  if (isIn("strategy") && at <= begin + 1 && isName(begin) && type(begin + 1) != StageLexer::LPAREN) {
+    StringRef instead =
+        llvm::StringSwitch<StringRef>(text(begin).lower())
+            .Cases("zero", "zero1", "zero2", "zero3", "fsdp",
+                   "'partition optimizer over dp;' is ZeRO-1, 'partition gradients over dp;' ZeRO-2, 'partition "
+                   "parameters over dp;' ZeRO-3")
+            .Cases(
+                "all_reduce", "allreduce", "reduce_scatter", "all_gather", "all_to_all", "sync", "communicate",
+                "collectives follow from the sharding, and none is written: 'shard B over dp;' reduces gradients over "
+                "'dp', and 'overlap communication dp with compute;' hides their time")
+            .Cases("split", "distribute", "parallelize", "slice", "chunk",
+                   "a dim is split by 'shard', as in 'shard B over dp, F over tp;'")
+            .Cases("checkpoint", "remat", "activation_checkpointing",
+                   "what backward recomputes is said by 'recompute layers[*];'")
+            .Cases("schedule", "microbatch", "stages", "stage",
+                   "stages and their schedule are said by 'pipeline layers over pp { schedule = one_f_one_b; }'")
+            .Case("axis", "an axis with a name of its own is 'axis data = (dp, cp);'")
+            .Default("");
+    if (!instead.empty())
+      return {instead.str(), token(begin), getStatements()};
+  }
   if (isIn("strategy") && isName(begin) && (at == begin || at == begin + 1) && begin + 1 == end &&
       type(end) == StageLexer::SEMICOLON && getRuleForm(text(begin)).empty())
     return {("a part is called with parentheses: write '" + text(begin) + "();'").str(), token(begin), getStatements()};
@@ -399,10 +476,9 @@ StringRef Place::findWord() const {
     return "comments begin with '//' and end with the line";
   return llvm::StringSwitch<StringRef>(text(at))
       .Case("for", "a loop over layers is 'repeat layers[L] { ... }'")
-      .Case("from", "write 'import std.transformer (Llama);', the file first and the names in parentheses")
       .Cases("def", "class", "fn", "a model is 'model Name(sizes) { ... }', a module 'module name(x: [b, d]) { ... }'")
       .Case("@", "a product is 'linear(x, w)' (std.nn), or a formula: 'let y[b, n] = sum[m](x[b, m] * w[m, n]);'")
-      .Case("**", "there is no power; write the product, as in 'D * D'")
+      .Case("**", "there is no power; write the product, as in 'D * D', or 'exp(n * log(x))'")
       .Case("lambda", "there are no anonymous functions; declare a module")
       .Default("");
 }

@@ -278,6 +278,11 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   antlr4::Token *brace = findOpenBrace(token, *parser->getTokenStream());
   if (brace || (isInHeader(token, *parser->getTokenStream()) && !endsStatement))
     unread = brace ? parser->getTokenStream()->size() : findNextDeclaration(token, *parser->getTokenStream());
+  // What follows a list in braces is read as if it stood outside of the block; what a note explains is explained once.
+  if (found == "'{'" && expected == "an expression")
+    unread = findNextDeclaration(token, *parser->getTokenStream());
+  if (!instead.text.empty())
+    brokenLine = token->getLine();
   DiagnosticBuilder error = diags.report(loc, diag::SyntaxError) << found << expected;
   if (!instead.text.empty())
     error.note(SMLoc(), diag::WriteInstead) << instead.text;

@@ -1,5 +1,6 @@
 //===- Arguments.cpp - which argument is which parameter's ----------------===//
 #include "stage/Sema/Arguments.h"
+#include "Meanings.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Program.h"
 #include "stage/Sema/Suggestions.h"
@@ -10,24 +11,19 @@ using namespace stage::sema;
 static SMRange getRange(const ast::Argument &argument) { return argument.value->range; }
 static SMRange getRange(const NamedValue &argument) { return argument.range; }
 
-/// `layers = 4`: the parameter whose description begins with this word, `/// Layers.`; null: there is not just one.
-static const ast::Param *findDescribed(ArrayRef<ast::Param> params, StringRef name) {
-  const ast::Param *found = nullptr;
-  unsigned count = 0;
-  for (const ast::Param &param : params) {
-    StringRef about = param.doc.empty() ? "" : param.doc.front().ltrim();
-    if (about.take_while(llvm::isAlpha).equals_insensitive(name)) {
-      found = &param;
-      ++count;
-    }
-  }
-  return count == 1 ? found : nullptr;
+/// `f(a, n = 2, c)`: the first parameter that no argument takes is that of `c`.
+template <typename Argument>
+static std::string suggestName(ArrayRef<ast::Param> params, ArrayRef<Argument> args, size_t position, SMRange range) {
+  for (const ast::Param &param : params.drop_front(std::min(position, params.size())))
+    if (llvm::none_of(args, [&](const Argument &other) { return other.name.name == param.name.name; }))
+      return (param.name.name + " = ").str() + getText(range);
+  return "name = " + getText(range);
 }
 
 template <typename Argument>
-static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast::Param> params, ArrayRef<Argument> args,
-                                                                   StringRef callee, SMRange callRange,
-                                                                   DiagnosticEngine &diags, bool allNeeded) {
+static std::optional<llvm::SmallVector<const Argument *, 8>>
+match(ArrayRef<ast::Param> params, ArrayRef<Argument> args, StringRef callee, SMRange callRange,
+      DiagnosticEngine &diags, bool allNeeded, const Program *program) {
   llvm::SmallVector<const Argument *, 8> matched(params.size(), nullptr);
   bool ok = true, named = false;
   size_t position = 0;
@@ -39,26 +35,25 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
       slot = llvm::find_if(params, [&](const ast::Param &p) { return p.name.name == argument.name.name; }) -
              params.begin();
       if (slot == params.size()) {
-        std::vector<Candidate> names;
-        for (const ast::Param &param : params)
-          names.push_back({param.name.name, param.name.loc()});
-        DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownArgument)
+        llvm::SmallVector<StringRef, 8> others;
+        for (const Argument &other : args)
+          if (other.name && &other != &argument)
+            others.push_back(other.name.name);
+        DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownArgument).range(argument.name.range)
                                   << callee << argument.name.name;
-        const Candidate *nearest = findNearest(argument.name.name, names);
-        const ast::Param *meant = nearest ? nullptr : findDescribed(params, argument.name.name);
-        if (meant) {
-          error.fixIt(argument.name.range, meant->name.name);
-          error.note(meant->name.loc(), diag::DidYouMean) << meant->name.name;
-        } else {
-          suggestNearest(error, argument.name.name, argument.name.range, names);
-        }
+        explainArgument(error, program, params, argument.name, getText(range), others);
         if (params.empty())
           error.note(SMLoc(), diag::HasNoParameters) << callee;
         ok = false;
         continue;
       }
     } else if (named) {
-      diags.report(range.Start, diag::PositionalAfterNamed).range(range);
+      // An unknown name before it may have taken its place.
+      if (ok)
+        diags.report(range.Start, diag::PositionalAfterNamed)
+            .range(range)
+            .note(SMLoc(), diag::FormInstead)
+            .with(suggestName(params, args, position, range));
       ok = false;
       continue;
     } else if (position >= params.size()) {
@@ -80,11 +75,9 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
   for (size_t i = 0; allNeeded && i != params.size(); ++i) {
     if (matched[i] || params[i].defaultValue || !ok)
       continue;
-    diags.report(callRange.Start, diag::MissingArgument)
-        .range(callRange)
-        .with(callee, params[i].name.name)
-        .note(params[i].name.loc(), diag::ParameterHere)
-        .with(callee, params[i].name.name);
+    DiagnosticBuilder error = diags.report(callRange.Start, diag::MissingArgument).range(callRange)
+                              << callee << params[i].name.name;
+    explainMissing(error, callee, getText(callRange), params[i]);
     ok = false;
     break;
   }
@@ -95,12 +88,12 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
 
 std::optional<llvm::SmallVector<const ast::Argument *, 8>>
 stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<ast::Argument> args, StringRef callee,
-                            SMRange callRange, DiagnosticEngine &diags) {
-  return match(params, args, callee, callRange, diags, /*allNeeded=*/true);
+                            SMRange callRange, DiagnosticEngine &diags, const Program *program) {
+  return match(params, args, callee, callRange, diags, /*allNeeded=*/true, program);
 }
 
 std::optional<llvm::SmallVector<const NamedValue *, 8>>
 stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, StringRef callee, SMRange callRange,
-                            DiagnosticEngine &diags, bool allNeeded) {
-  return match(params, args, callee, callRange, diags, allNeeded);
+                            DiagnosticEngine &diags, bool allNeeded, const Program *program) {
+  return match(params, args, callee, callRange, diags, allNeeded, program);
 }

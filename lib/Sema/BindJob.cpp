@@ -11,6 +11,7 @@
 #include "BindStrategy.h"
 #include "Extends.h"
 #include "JobWords.h"
+#include "Meanings.h"
 #include "StepHints.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
@@ -566,7 +567,7 @@ bool JobBinder::bindStep() {
       if (StringRef hint = findStepHint(name, job.isTraining, dimNames); !hint.empty())
         error.note(SMLoc(), diag::StepHint) << hint;
       else
-        suggestNearest(error, name, argument.name.range, candidates);
+        suggestMeant(error, program, name, argument.name.range, candidates);
       ok = false;
     } else if (!given.try_emplace(name, &argument).second) {
       diags.report(argument.name.loc(), diag::ArgumentTwice).range(argument.name.range) << name;

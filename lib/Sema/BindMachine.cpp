@@ -21,6 +21,7 @@
 #include "NamedEntries.h"
 #include "stage/Sema/BoundMachine.h"
 #include "stage/Sema/Evaluator.h"
+#include "stage/Sema/Suggestions.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace stage;
@@ -167,7 +168,18 @@ private:
 
   bool reportMissing(StringRef name) {
     SMRange range = decl.name.range;
-    diags.report(range.Start, diag::EntryMissing).range(range) << decl.name.name << name << "...";
+    auto [owner, entry] = name.split('.');
+    auto isOwner = [&, of = owner](const BoundLevel &level) { return level.name == of; };
+    bool isOfLevel = llvm::any_of(machine.levels, isOwner);
+    StringRef last = isOfLevel ? entry : name;
+    std::string example = last.contains("flops")  ? "989TFLOP/s"
+                          : last.contains("rate") ? (isOfLevel ? "450GB/s" : "3.35TB/s")
+                          : last == "ranks"       ? "8"
+                                                  : "...";
+    DiagnosticBuilder error = diags.report(range.Start, diag::EntryMissing).range(range)
+                              << decl.name.name << name << example;
+    if (isOfLevel)
+      error.note(SMLoc(), diag::FormInstead) << ("level " + owner + " { " + entry + " = " + example + "; ... }").str();
     return false;
   }
 

@@ -50,6 +50,7 @@ bool ModelBinder::readArguments(const JobCall &call) {
       config = nullptr;
     }
     hasConfig |= config != nullptr;
+    this->config = config ? config : this->config;
     ok &= config && readConfig(*config, argument.range);
   }
   return give(named, *call.file) && ok;

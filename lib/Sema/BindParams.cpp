@@ -1,8 +1,10 @@
 //===- BindParams.cpp - values for what a job calls -----------------------===//
 #include "BindParams.h"
+#include "Meanings.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -54,7 +56,8 @@ bool ParamBinder::give(ArrayRef<JobArgument> arguments, const ast::File &file) {
   std::vector<NamedValue> places;
   for (const JobArgument &argument : arguments)
     places.push_back({argument.name, CTValue(), argument.range});
-  auto matched = matchArguments(params, places, callee.name.name, callRange, diags, /*allNeeded=*/false);
+  auto matched =
+      matchArguments(params, places, callee.name.name, callRange, diags, /*allNeeded=*/false, &evaluator.getProgram());
   if (!matched)
     return false;
   for (size_t i = 0; i != params.size(); ++i)
@@ -107,17 +110,19 @@ bool ParamBinder::evaluate(size_t index) {
     value = evaluator.convert(slot.value, param, env, slot.range);
   } else {
     // One message for all that are missing, the first of which is reached first.
-    std::string missing;
+    llvm::SmallVector<StringRef, 8> missing;
     for (size_t i = 0; i != slots.size(); ++i)
       if (!slots[i].expr && !slots[i].isGiven && !params[i].defaultValue)
-        missing += (missing.empty() ? "" : "', '") + params[i].name.name.str();
+        missing.push_back(params[i].name.name);
     if (std::exchange(saysMissing, true))
       return false;
     auto *model = dyn_cast<ast::ModuleDecl>(&callee);
     DiagnosticBuilder error = diags.report(callRange.Start, diag::MissingArgument).range(callRange)
-                              << callee.name.name << missing;
-    error.note(param.name.loc(), model && model->isModel ? diag::ConfigMayGive : diag::ParameterHere)
-        << callee.name.name << param.name.name;
+                              << callee.name.name << llvm::join(missing, "', '");
+    if (model && model->isModel)
+      explainMissingSizes(error, evaluator.getProgram(), *model, getText(callRange), config, missing);
+    else
+      explainMissing(error, callee.name.name, getText(callRange), param);
   }
   if (value)
     slot.value = std::move(*value);

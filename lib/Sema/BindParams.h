@@ -73,7 +73,8 @@ protected:
   const ast::Decl &callee;
   ArrayRef<ast::Param> params;
   SMRange callRange;
-  bool saysMissing = false; ///< Parameters without a value were reported.
+  const ast::ConfigDecl *config = nullptr; ///< Of a model: what gives its sizes, if anything does.
+  bool saysMissing = false;                ///< Parameters without a value were reported.
   std::vector<Slot> slots;
 
 private:

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "BindStrategy.h"
 #include "JobWords.h"
+#include "Meanings.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Suggestions.h"
@@ -71,8 +72,11 @@ static bool bindSend(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPip
   if (word == (isOfMessages ? freeWord : atEndWord))
     return true;
   if (word != (isOfMessages ? blockingWord : earlyWord)) {
-    diags.report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
-        << (isOfMessages ? "'free' or 'blocking'" : "'at_end' or 'early'") << evaluator.format(*value);
+    DiagnosticBuilder error = diags.report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
+                              << (isOfMessages ? "the word 'free' or 'blocking'" : "the word 'at_end' or 'early'")
+                              << (value->isDecl() ? "a declaration called '" : "'") + evaluator.format(*value) + "'";
+    if (value->isDecl())
+      error.note(value->getDecl()->name.loc(), diag::WordIsHidden) << value->getDecl()->name.name;
     return false;
   }
   if (pipeline.send != MessageMode::AtEnd) {
@@ -127,9 +131,13 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
       return false;
   }
   if (!scheduleEntry) {
-    diags.report(pipeline.stmt->loc(), diag::EntryMissing).range(pipeline.stmt->range) << "pipeline"
-                                                                                       << "schedule"
-                                                                                       << "one_f_one_b";
+    std::string pipelined = getText(pipeline.stmt->range);
+    StringRef head = StringRef(pipelined).split('{').first.rtrim("; ");
+    diags.report(pipeline.stmt->loc(), diag::EntryMissing)
+        .range(pipeline.stmt->range)
+        .with("pipeline", "schedule", "one_f_one_b")
+        .note(SMLoc(), diag::FormInstead)
+        .with((head + " { schedule = one_f_one_b; }").str());
     return false;
   }
   std::optional<CTValue> value = evaluator.evaluate(scheduleEntry->value, *pipeline.env);

@@ -26,6 +26,7 @@
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include "stage/Sema/Walk.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -203,6 +204,16 @@ void StrategyBinder::bind(const StrategyCall &call) {
       ok &= checkRule(rule, rule.stmt);
 }
 
+/// The parts that a strategy calls itself, which may be added to another one.
+static std::vector<std::string> listCalledParts(const Program &program, const ast::StrategyDecl &strategy) {
+  std::vector<std::string> parts;
+  for (const ast::Stmt *stmt : strategy.body)
+    if (const ast::StrategyDecl *part = getCalledStrategy(program, strategy, *stmt))
+      if (std::string name = part->name.name.str(); !llvm::is_contained(parts, name))
+        parts.push_back(name);
+  return parts;
+}
+
 /// `with recompute_full()`: bound as if the job's strategy called it, whose parameters and axes it may be given.
 void StrategyBinder::addPart(const ast::Expr *expr, const StrategyCall &job, unsigned number) {
   auto *call = dyn_cast<ast::CallExpr>(expr);
@@ -217,11 +228,11 @@ void StrategyBinder::addPart(const ast::Expr *expr, const StrategyCall &job, uns
     return;
   }
   if (hasMesh(*callee)) {
-    diags.report(expr->loc(), diag::PartWithMesh)
-        .range(expr->range)
-        .with(callee->name.name)
-        .note(callee->name.loc(), diag::PreviousHere)
-        .with(callee->name.name);
+    DiagnosticBuilder error = diags.report(expr->loc(), diag::PartWithMesh).range(expr->range) << callee->name.name;
+    error.note(callee->name.loc(), diag::PreviousHere) << callee->name.name;
+    std::vector<std::string> parts = listCalledParts(evaluator.getProgram(), *callee);
+    if (!parts.empty())
+      error.note(SMLoc(), diag::PartsOfStrategy) << callee->name.name << llvm::join(parts, ", ");
     ok = false;
     return;
   }
@@ -271,7 +282,8 @@ bool StrategyBinder::bindParams(const PendingCall &pending, const BoundCall &cal
                                 Environment &env) {
   givenAt.clear();
   const ast::StrategyDecl &decl = *pending.callee;
-  auto matched = matchArguments(decl.params, getArguments(pending.expr), decl.name.name, pending.expr->range, diags);
+  auto matched = matchArguments(decl.params, getArguments(pending.expr), decl.name.name, pending.expr->range, diags,
+                                &evaluator.getProgram());
   if (!matched)
     return false;
   for (size_t i = 0; i != decl.params.size(); ++i) {

@@ -8,10 +8,12 @@
 #include "Extends.h"
 #include "JobParts.h"
 #include "JobWords.h"
+#include "Meanings.h"
 #include "NameChecker.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include "stage/Sema/Walk.h"
 
 using namespace stage;
@@ -33,6 +35,10 @@ public:
 private:
   const ast::StrategyDecl *checkEntry(const ast::Expr *expr, StringRef entry);
   void checkNameOf(StringRef kind, const ast::NameExpr &name);
+  void checkSizes(const ast::ConfigDecl &config, const ast::ModuleDecl &model, ArrayRef<Candidate> params);
+  void checkJobEntries(const ast::JobDecl &job);
+  bool suggestByValue(DiagnosticBuilder &error, const ast::EntryStmt &entry);
+  bool explainParameter(DiagnosticBuilder &error, const ast::JobDecl &job, const ast::EntryStmt &entry);
   bool checkWord(const ast::NameExpr &word, StringRef name, const ast::StrategyDecl &strategy);
   void checkWith(const ast::WithExpr &with, StringRef entry);
   void checkStep(const ast::Expr *expr);
@@ -83,7 +89,7 @@ void EntryChecker::check(const ast::ConfigDecl &config, ExtendsChecker &extends,
     std::vector<Candidate> params;
     for (const ast::Param &param : model->params)
       params.push_back({param.name.name, param.name.loc()});
-    checkEntryNames(config.entries, model->name.name, params);
+    checkSizes(config, *model, params);
   }
   // An entry sees those before it, and those it inherits.
   for (const ast::EntryStmt *entry : config.entries) {
@@ -96,7 +102,7 @@ void EntryChecker::check(const ast::ConfigDecl &config, ExtendsChecker &extends,
 void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
   ScopeGuard scope(*this);
   bool ends = !job.base || (expectDecl<ast::JobDecl>(job.base, "job") && extends.check(job));
-  checkEntryNames(job.entries, "job", candidates(jobEntries));
+  checkJobEntries(job);
   // 'stagec plan --gpus=16' may give it.
   bool saysGpus =
       ends && llvm::any_of(getChain(program, job), [](const ast::JobDecl *link) { return !link->searches.empty(); });
@@ -144,7 +150,11 @@ void EntryChecker::checkWith(const ast::WithExpr &with, StringRef entry) {
       continue;
     }
     ArrayRef<ast::Argument> args = call ? call->args : ArrayRef<ast::Argument>();
-    auto matched = matchArguments(callee->params, args, callee->name.name, part->range, diags);
+    if (llvm::any_of(callee->body, [](const ast::Stmt *stmt) {
+          return llvm::isa<ast::MeshStmt>(stmt);
+        })) // it is no part, and reported so where the job is bound
+      continue;
+    auto matched = matchArguments(callee->params, args, callee->name.name, part->range, diags, &program);
     for (size_t i = 0; matched && i != matched->size(); ++i)
       if ((*matched)[i] && callee->params[i].scalarKind.name != axesKind)
         checkExpr((*matched)[i]->value);
@@ -223,6 +233,89 @@ void EntryChecker::checkNameOf(StringRef kind, const ast::NameExpr &name) {
     program.suggestOfKind(error, name.name, name.range, kind, file);
 }
 
+/// The entries of a config are parameters of its model.
+void EntryChecker::checkSizes(const ast::ConfigDecl &config, const ast::ModuleDecl &model, ArrayRef<Candidate> params) {
+  std::vector<ast::Ident> names;
+  for (const ast::EntryStmt *entry : config.entries) {
+    names.push_back(entry->name);
+    if (llvm::any_of(params, [&](const Candidate &param) { return param.name == entry->name.name; }))
+      continue;
+    DiagnosticBuilder error = diags.report(entry->name.loc(), diag::UnknownEntry).range(entry->name.range)
+                              << model.name.name << entry->name.name;
+    explainArgument(error, &program, model.params, entry->name, textOf(entry->value), {});
+  }
+  checkEntriesOnce(names);
+}
+
+/// `shard = megatron(...)`: what the value is says which entry is meant. False: it is no declaration of this kind.
+bool EntryChecker::suggestByValue(DiagnosticBuilder &error, const ast::EntryStmt &entry) {
+  auto *call = dyn_cast<ast::CallExpr>(entry.value);
+  auto *name = dyn_cast<ast::NameExpr>(call ? call->callee : entry.value);
+  if (name && llvm::is_contained(stepKinds, name->name)) {
+    error.fixIt(entry.name.range, stepWord);
+    error.note(SMLoc(), diag::DidYouMean) << stepWord;
+    return true;
+  }
+  const ast::Decl *decl = name ? program.lookup(file, name->name) : nullptr;
+  if (!decl)
+    return false;
+  auto *model = dyn_cast<ast::ModuleDecl>(decl);
+  StringRef meant = model && model->isModel               ? modelWord
+                    : llvm::isa<ast::StrategyDecl>(decl)  ? strategyWord
+                    : llvm::isa<ast::PrecisionDecl>(decl) ? precisionWord
+                    : llvm::isa<ast::MachineDecl>(decl)   ? machineWord
+                    : llvm::isa<ast::RuntimeDecl>(decl)   ? runtimeWord
+                                                          : StringRef();
+  if (meant.empty())
+    return false;
+  error.fixIt(entry.name.range, meant);
+  error.note(SMLoc(), diag::DidYouMean) << meant;
+  return true;
+}
+
+/// The entries of a job. A parameter of its model stands in the call of the model.
+void EntryChecker::checkJobEntries(const ast::JobDecl &job) {
+  std::vector<ast::Ident> names;
+  for (const ast::EntryStmt *entry : job.entries) {
+    names.push_back(entry->name);
+    if (llvm::is_contained(jobEntries, entry->name.name))
+      continue;
+    DiagnosticBuilder error = diags.report(entry->name.loc(), diag::UnknownEntry).range(entry->name.range)
+                              << "job" << entry->name.name;
+    std::vector<Candidate> known = candidates(jobEntries);
+    if (findNearest(entry->name.name, known)) {
+      suggestNearest(error, entry->name.name, entry->name.range, known);
+      continue;
+    }
+    if (suggestByValue(error, *entry))
+      continue;
+    if (explainParameter(error, job, *entry))
+      continue;
+    if (StringRef hint = findEntryHint("job", entry->name.name); !hint.empty())
+      error.note(SMLoc(), diag::NameInstead) << hint;
+    else
+      suggestNearest(error, entry->name.name, entry->name.range, known);
+  }
+  checkEntriesOnce(names);
+}
+
+/// `D = 32` in a job: a parameter of its model or strategy.
+bool EntryChecker::explainParameter(DiagnosticBuilder &error, const ast::JobDecl &job, const ast::EntryStmt &entry) {
+  for (const ast::JobDecl *link : llvm::reverse(getChain(program, job)))
+    for (const ast::EntryStmt *other : link->entries) {
+      auto *call = dyn_cast<ast::CallExpr>(other->value);
+      auto *name = dyn_cast<ast::NameExpr>(call ? call->callee : other->value);
+      const ast::Decl *decl = name ? program.lookup(file, name->name) : nullptr;
+      auto isMeant = [&](const ast::Param &param) { return param.name.name == entry.name.name; };
+      if (!decl || !llvm::any_of(ast::getParams(*decl), isMeant))
+        continue;
+      error.note(other->loc(), diag::ArgumentOfEntry)
+          << entry.name.name << decl->name.name << other->name.name << textOf(entry.value);
+      return true;
+    }
+  return false;
+}
+
 /// `train(...)` is no name of a declaration.
 void EntryChecker::checkStep(const ast::Expr *expr) {
   auto *call = dyn_cast<ast::CallExpr>(expr);
@@ -267,10 +360,14 @@ void EntryChecker::check(const ast::PrecisionDecl &precision) {
       diags.report(entry->value->loc(), diag::WrongKind).range(entry->value->range) << "an element type"
                                                                                     << "an expression";
   }
+  bool isUnknown = llvm::any_of(precision.entries, [&](const ast::EntryStmt *entry) {
+    return llvm::none_of(known, [&](const Candidate &each) { return each.name == entry->name.name; });
+  });
   for (StringRef word : precisionTypes)
-    if (llvm::none_of(precision.entries, [&](const ast::EntryStmt *entry) { return entry->name.name == word; }))
+    if (!isUnknown &&
+        llvm::none_of(precision.entries, [&](const ast::EntryStmt *entry) { return entry->name.name == word; }))
       diags.report(precision.name.loc(), diag::EntryMissing).range(precision.name.range)
-          << precision.name.name << word << "bf16";
+          << precision.name.name << word << (word == "weight" || word == "activation" ? "bf16" : "f32");
 }
 
 void EntryChecker::check(const ast::OptimizerDecl &optimizer) {
@@ -289,13 +386,14 @@ void EntryChecker::check(const ast::OptimizerDecl &optimizer) {
     ScopeGuard costs(*this);
     if (!find(volumeWord))
       define(SymbolKind::Scalar, {volumeWord, SMRange()});
-    checkExpr(entry->value);
+    if (entry->name.name == flopsWord)
+      checkExpr(entry->value);
   }
   checkEntriesOnce(states);
   checkEntryNames(entries, "optimizer", candidates({flopsWord}));
   if (entries.empty())
     diags.report(optimizer.name.loc(), diag::EntryMissing).range(optimizer.name.range)
-        << optimizer.name.name << flopsWord << "10 * volume";
+        << optimizer.name.name << flopsWord << "14 * volume";
 }
 
 void stage::sema::checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config,

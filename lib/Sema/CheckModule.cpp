@@ -11,6 +11,7 @@
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include "stage/Sema/Walk.h"
 
 using namespace stage;
@@ -27,6 +28,7 @@ public:
 
 private:
   void checkModuleParams();
+  void explainReturn(DiagnosticBuilder &error, const ast::Stmt &last);
   void checkShape(const ast::TensorType &type);
   void checkBody(ArrayRef<ast::Stmt *> body, bool isModuleBody);
   void checkStmt(const ast::Stmt *stmt, bool isLast);
@@ -38,9 +40,12 @@ private:
   void explainUnknown(DiagnosticBuilder &message, StringRef name) override {
     if (assigned == name)
       message.note(SMLoc(), diag::AssignsNothing) << name;
+    else if (name == "i" && !repeats.empty())
+      message.note(repeats.back().first->loc(), diag::NameLayer) << repeats.back().first->name.name << name;
     else
       message.note(SMLoc(), diag::DeclareFirst) << name << module.name.name;
   }
+  bool mayCallTensors() const override { return true; }
   void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override;
   void checkCall(const ast::CallExpr &call);
   void checkOpExpr(const ast::OpExpr &op);
@@ -73,8 +78,23 @@ void ModuleChecker::check() {
     DiagnosticBuilder error = diags.report(module.name.loc(), diag::ReturnMissing).range(module.name.range)
                               << module.name.name;
     if (!module.body.empty())
-      error.note(module.body.back()->loc(), diag::ReturnForgotten);
+      explainReturn(error, *module.body.back());
   }
+}
+
+/// `let loss = f(x);` and `f(x);` end a module as if they were its `return`.
+void ModuleChecker::explainReturn(DiagnosticBuilder &error, const ast::Stmt &last) {
+  auto *let = dyn_cast<ast::LetStmt>(&last);
+  auto *call = dyn_cast<ast::ExprStmt>(&last);
+  const ast::Expr *value = let && !let->isFormula ? let->value : call ? call->value : nullptr;
+  if (value && let && let->form == ast::LetStmt::Form::Let)
+    error.fixIt(SMRange(last.loc(), value->range.Start), "return ");
+  else if (value)
+    error.fixIt(SMRange(value->range.Start, value->range.Start), "return ");
+  error.note(last.loc(), diag::ReturnForgotten);
+  error.note(SMLoc(), diag::FormInstead)
+      << (value ? "return " + textOf(value) + ";"
+                : "return " + std::string(let && !let->targets.empty() ? let->targets[0].name : "x") + ";");
 }
 
 void ModuleChecker::checkModuleParams() {
@@ -84,7 +104,7 @@ void ModuleChecker::checkModuleParams() {
   };
   for (const ast::Param &param : module.params) {
     if (param.defaultValue)
-      checkExpr(param.defaultValue);
+      checkDefault(param);
     checkScalarKind(param);
     if (!param.tensor) {
       bool wasInPattern = false;
@@ -199,6 +219,8 @@ void ModuleChecker::checkLet(const ast::LetStmt &let) {
       assigned = target.name;
       reportUnknown(target.name, target.range);
       assigned = "";
+      defineValue(SymbolKind::Tensor, target); // one message is enough
+      use(target.name);
     } else if (symbol->kind != SymbolKind::Var)
       diags.report(target.loc(), diag::AssignToLet)
           .range(target.range)
@@ -287,14 +309,14 @@ void ModuleChecker::checkCall(const ast::CallExpr &call) {
     diags.report(call.loc(), diag::ReductionOutsideFormula).range(call.range);
   const ast::Decl *decl = callee && !find(callee->name) ? program.lookup(file, callee->name) : nullptr;
   if (auto *op = llvm::dyn_cast_or_null<ast::OpDecl>(decl)) {
-    matchArguments(op->params, call.args, callee->name, call.range, diags);
+    matchArguments(op->params, call.args, callee->name, call.range, diags, &program);
   } else if (auto *called = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl)) {
-    matchArguments(called->params, call.args, callee->name, call.range, diags);
+    matchArguments(called->params, call.args, callee->name, call.range, diags, &program);
     if (called->isModel)
       reportWrongDecl({callee->name, callee->range}, "module", *called);
     addInstance(call, *called);
   } else if (auto *fn = llvm::dyn_cast_or_null<ast::FnDecl>(decl)) {
-    matchArguments(fn->params, call.args, callee->name, call.range, diags);
+    matchArguments(fn->params, call.args, callee->name, call.range, diags, &program);
   } else if (decl) {
     reportWrongDecl({callee->name, callee->range}, "module or op", *decl);
   } else if (callee && !find(callee->name) && isDTypeName(callee->name) && call.args.size() != 1) {

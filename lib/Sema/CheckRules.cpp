@@ -6,11 +6,13 @@
 //===----------------------------------------------------------------------===//
 #include "BindStrategy.h"
 #include "JobParts.h"
+#include "Meanings.h"
 #include "NameChecker.h"
 #include "ScheduleWords.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include "stage/Sema/Walk.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -37,6 +39,7 @@ private:
   void checkSearch(const ast::SearchStmt &search, const ast::StrategyDecl &strategy);
   void checkBody(ArrayRef<ast::Stmt *> body);
   void checkStmt(const ast::Stmt *stmt);
+  void reportNoSize(const ast::Ident &axis);
   void checkMesh(const ast::MeshStmt &mesh);
   void checkLayerRule(const ast::LayerRuleStmt &rule, StringRef owner, ArrayRef<Candidate> entries);
   void checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owner, ArrayRef<Candidate> known);
@@ -49,6 +52,10 @@ private:
         namedAxes.insert({axis.name, axis.loc()});
   }
   void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override {
+    if (symbol.unusedId == diag::UnusedParameter && llvm::is_contained(scheduleParams, symbol.ident.name)) {
+      message.note(SMLoc(), diag::PipelineRunsSchedule) << symbol.ident.name;
+      return;
+    }
     auto found = namedAxes.find(symbol.ident.name);
     if (found != namedAxes.end())
       message.note(meshAxes.lookup(symbol.ident.name), diag::AxisNotParameter) << symbol.ident.name;
@@ -56,6 +63,7 @@ private:
 
   std::vector<DeclUse> &uses;
   llvm::SmallVector<StringRef, 2> axesParams;         ///< Parameters of the kind `axes`.
+  llvm::SmallVector<StringRef, 2> scheduleParams;     ///< Those of the kind `schedule`.
   llvm::MapVector<StringRef, SMLoc> namedAxes;        ///< Others that rules name, each with its first mention.
   llvm::SmallVector<const ast::Expr *, 4> conditions; ///< Of the `if`s around.
   llvm::StringSet<> passed; ///< Names on which arguments of calls depend, or whether there is a call.
@@ -86,6 +94,8 @@ void StrategyChecker::check(const ast::StrategyDecl &strategy) {
   for (const ast::Param &param : strategy.params)
     if (param.scalarKind.name == axesKind)
       axesParams.push_back(param.name.name);
+    else if (param.scalarKind.name == "schedule")
+      scheduleParams.push_back(param.name.name);
   if (strategy.extends.isValid())
     diags.report(strategy.extends.Start, diag::ExtendsIsCall).range(strategy.extends)
         << strategy.name.name << textOf(llvm::cast<ast::ExprStmt>(strategy.body.front())->value);
@@ -138,7 +148,7 @@ void StrategyChecker::checkCall(const ast::ExprStmt &stmt) {
     walk(argument.value, note);
   for (const ast::Expr *condition : conditions)
     walk(condition, note);
-  auto matched = matchArguments(callee->params, call->args, callee->name.name, call->range, diags);
+  auto matched = matchArguments(callee->params, call->args, callee->name.name, call->range, diags, &program);
   for (const ast::Argument &argument : call->args) {
     auto place = matched ? llvm::find(*matched, &argument) : nullptr;
     bool isAxes =
@@ -274,8 +284,11 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   } else if (auto *overlap = dyn_cast<ast::OverlapStmt>(stmt)) {
     collectAxes(overlap->axes);
     if (overlap->what.name != "communication")
-      diags.report(overlap->what.loc(), diag::OverlapWord).range(overlap->what.range)
-          << "'communication'" << overlap->what.name;
+      diags.report(overlap->what.loc(), diag::OverlapWord)
+          .range(overlap->what.range)
+          .with("'communication'", overlap->what.name)
+          .note(SMLoc(), diag::FormInstead)
+          .with(("overlap communication " + overlap->what.name + " with compute;").str());
     static constexpr llvm::StringLiteral hiders[] = {"compute", "products", "gradients", "nothing"};
     if (!llvm::is_contained(hiders, overlap->with.name))
       diags.report(overlap->with.loc(), diag::OverlapWord).range(overlap->with.range)
@@ -326,6 +339,16 @@ void StrategyChecker::checkLayerRule(const ast::LayerRuleStmt &rule, StringRef o
     checkExpr(rule.condition);
 }
 
+/// `mesh (dp, tp, F);`: who writes the sizes of a model there means to split them.
+void StrategyChecker::reportNoSize(const ast::Ident &axis) {
+  DiagnosticBuilder error = diags.report(axis.loc(), diag::AxisWithoutSize).range(axis.range) << axis.name;
+  for (const ast::Decl *decl : file.decls)
+    if (auto *model = dyn_cast<ast::ModuleDecl>(decl); model && model->isModel && hasDim(*model, axis.name)) {
+      error.note(SMLoc(), diag::SizeInMesh) << axis.name << model->name.name;
+      return;
+    }
+}
+
 void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {
   for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes) {
     if (meshAxes.insert({axis.name.name, axis.name.loc()}).second)
@@ -335,13 +358,13 @@ void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {
     if (axis.size)
       checkExpr(axis.size);
     else if (!use(axis.name.name))
-      diags.report(axis.name.loc(), diag::AxisWithoutSize).range(axis.name.range) << axis.name.name;
+      reportNoSize(axis.name);
     if (!find(axis.name.name))
       define(SymbolKind::Scalar, axis.name);
   }
   for (const ast::Ident &name : mesh.second)
     if (!use(name.name))
-      diags.report(name.loc(), diag::AxisWithoutSize).range(name.range) << name.name;
+      reportNoSize(name);
   checkExprs(mesh.topology);
 }
 
@@ -472,7 +495,7 @@ void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
     candidates.push_back({getName(kind), SMLoc()});
   SMRange range = call ? call->callee->range : stmt.range;
   DiagnosticBuilder error = diags.report(range.Start, diag::UnknownUnit).range(range);
-  if (callee)
+  if (callee && findNearest(callee->name, candidates))
     suggestNearest(error, callee->name, range, candidates);
 }
 

@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "JobParts.h"
 #include "JobWords.h"
+#include "Meanings.h"
 #include "NameChecker.h"
 #include "stage/Sema/Search.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -97,8 +99,27 @@ void SearchChecker::checkObjective(const ast::Expr *expr) {
   }
   DiagnosticBuilder error = diags.report(expr->loc(), diag::UnknownObjective).range(expr->range)
                             << textOf(expr) << llvm::join(names, ", ");
-  if (name)
-    suggestNearest(error, name->name, name->range, candidates);
+  // `max(mfu)`: what is ranked says itself which plans are better.
+  auto *call = dyn_cast<ast::CallExpr>(expr);
+  auto *inner = call && !call->args.empty() ? dyn_cast<ast::NameExpr>(call->args[0].value) : name;
+  if (!inner)
+    return;
+  StringRef meant = llvm::StringSwitch<StringRef>(inner->name)
+                        .Cases("throughput", "tokens", "speed", "tokens_per_second", "tps", "tokens_per_gpu")
+                        .Cases("time", "latency", "step_time", "iteration_time", "duration", "step")
+                        .Cases("tflops", "flops", "utilization", "hfu", "efficiency", "mfu")
+                        .Cases("peak_memory", "mem", "memory")
+                        .Cases("price", "usd", "dollars", "cost")
+                        .Cases("communication", "comm", "exposed")
+                        .Default("");
+  if (meant.empty() && findSearchRecord(inner->name))
+    meant = inner->name;
+  if (const Candidate *nearest = meant.empty() ? findNearest(inner->name, candidates) : nullptr)
+    meant = nearest->name;
+  if (!meant.empty()) {
+    error.fixIt(expr->range, meant);
+    error.note(SMLoc(), diag::DidYouMean) << meant;
+  }
 }
 
 /// The calls themselves are checked as that of the job is (CheckJobs.cpp).
@@ -136,7 +157,9 @@ void SearchChecker::checkValues(const ast::SearchStmt::Values &entry) {
   };
   if (llvm::all_of(parts, lacksName)) {
     DiagnosticBuilder error = diags.report(entry.name.loc(), diag::SearchedUnknown).range(entry.name.range) << name;
-    suggestNearest(error, name, entry.name.range, listNames());
+    std::vector<Candidate> known = listNames();
+    known.push_back({gpusWord, SMLoc()});
+    suggestMeant(error, program, name, entry.name.range, known);
   }
   if (!entry.isOne && !mayBeList(entry.values))
     diags.report(entry.values->loc(), diag::WrongKind).range(entry.values->range) << "a list or a range of values"

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EvaluatorSupport.h"
+#include "Meanings.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Evaluator.h"
 
@@ -38,6 +39,31 @@ std::optional<Dimension> Evaluator::findDimension(StringRef kind) {
   return std::nullopt;
 }
 
+/// `'80GB' or '80MB'` for 80, `'450GB/s'` for 450GB.
+static std::string makeQuantityExample(const CTValue &value, std::optional<Rational> number, Dimension wanted,
+                                       const std::string &written) {
+  if (value.isQuantity() && value.getDimension() == Dimension::ofBytes() && wanted == Dimension::ofBytesPerSecond())
+    return "'" + written + "/s'";
+  if (number && number->num == 0 && wanted == Dimension::ofBytes())
+    return "'0B'";
+  if (!number || !number->isInteger() || number->num <= 0)
+    return "'" + wanted.getExample() + "'";
+  std::string digits = number->str();
+  constexpr int64_t mostOfLargeUnit = 100'000;
+  if (wanted == Dimension::ofBytes())
+    return number->num < mostOfLargeUnit ? "'" + digits + "MB' or '" + digits + "GB'"
+                                         : "'" + Quantity{*number, wanted}.str() + "'";
+  if (wanted == Dimension::ofTime())
+    return "'" + digits + "us'";
+  if (wanted == Dimension::ofBytesPerSecond() && number->num < mostOfLargeUnit)
+    return "'" + digits + "GB/s'";
+  // 989e12 operations per second.
+  constexpr int64_t tera = 1'000'000'000'000;
+  if (wanted == Dimension::ofFlopsPerSecond() && number->num >= tera && number->num % tera == 0)
+    return "'" + std::to_string(int64_t(number->num / tera)) + "TFLOP/s'";
+  return "'" + wanted.getExample() + "'";
+}
+
 bool Evaluator::checkQuantity(const CTValue &value, Dimension wanted, bool isAnyRate, SMRange range,
                               const llvm::Twine &what) {
   Dimension found = value.getDimension();
@@ -46,9 +72,8 @@ bool Evaluator::checkQuantity(const CTValue &value, Dimension wanted, bool isAny
   std::optional<Rational> number = value.isNumber() ? getExact(value) : std::nullopt;
   diags.report(range.Start, diag::QuantityWanted)
       .range(range)
-      .with(what, isAnyRate ? "something per second" : wanted.describe(),
-            value.isQuantity() ? found.describe() : format(value),
-            number && wanted == Dimension::ofBytes() ? Quantity{*number, wanted}.str() : wanted.getExample());
+      .with(what, isAnyRate ? "something per second" : wanted.describe(), format(value),
+            makeQuantityExample(value, number, wanted, getText(range)));
   return false;
 }
 

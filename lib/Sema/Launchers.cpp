@@ -17,6 +17,7 @@
 #include "JobWords.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include "llvm/ADT/Sequence.h"
 
 using namespace stage;
@@ -178,7 +179,12 @@ std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, Array
       }
       DiagnosticBuilder error = diags.report(loc, diag::UnknownFlag) << getName() << key;
       std::vector<Candidate> keys = getKeys();
-      if (const Candidate *nearest = findNearest(key, keys))
+      // `--tp`: who knows the parameter means its flag.
+      auto meant = llvm::find_if(params, [&](const ast::Param *param) { return param->name.name == key.ltrim('-'); });
+      std::string listed = meant != params.end() ? listFlags((*meant)->name.name) : "";
+      if (!listed.empty())
+        error.note((*meant)->name.loc(), diag::FlagsOfParameter) << (*meant)->name.name << listed;
+      else if (const Candidate *nearest = findNearest(key, keys))
         error.note(nearest->loc, diag::DidYouMean) << nearest->name;
       // A value of it is no fault of its own.
       if (!value && i + 1 != words.size() && !StringRef(words[i + 1]).startswith("-") && !isKey(words[i + 1]))

@@ -1,5 +1,6 @@
 //===- NameChecker.cpp - scopes and names of one declaration --------------===//
 #include "NameChecker.h"
+#include "Meanings.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
@@ -101,6 +102,8 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
       if (mayMeanBuiltin())
         candidates.push_back({builtin.name, SMLoc()});
   }
+  if (!reportedNames.insert(name).second && id == diag::UnknownName)
+    return; // one message of a name is enough
   DiagnosticBuilder error = diags.report(range.Start, id).range(range) << name;
   if (id == diag::UnknownName && program.suggestImport(error, name))
     return;
@@ -108,9 +111,43 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
     error.note(SMLoc(), diag::NameInstead) << instead;
     return;
   }
-  suggestNearest(error, name, range, candidates);
-  if (id == diag::UnknownName && !findNearest(name, candidates))
-    explainUnknown(error, name);
+  if (id != diag::UnknownName || findNearest(name, candidates)) {
+    suggestNearest(error, name, range, candidates);
+    return;
+  }
+  // `CrossEntropyLoss` is `cross_entropy`.
+  if (std::string found = findSpelledOtherwise(name, candidates); !found.empty()) {
+    error.fixIt(range, found);
+    error.note(SMLoc(), diag::DidYouMean) << found;
+    suggestImportUnlessVisible(error, program, found, file);
+    return;
+  }
+  explainUnknown(error, name);
+}
+
+/// `CrossEntropyLoss`, `nn.Linear`: the same words as a name in sight or of the library, in another spelling; empty:
+/// none.
+std::string NameChecker::findSpelledOtherwise(StringRef name, ArrayRef<Candidate> candidates) const {
+  std::string snake;
+  for (size_t i = 0; i != name.size(); ++i) {
+    auto isUpper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    if (i && isUpper(name[i]) && !isUpper(name[i - 1]))
+      snake += '_';
+    snake += llvm::toLower(name[i]);
+  }
+  StringRef shorter = snake;
+  for (StringRef ending : {"_loss", "_layer", "_module"})
+    shorter.consume_back(ending);
+  for (StringRef wanted : {StringRef(snake), shorter}) {
+    if (wanted == name)
+      continue;
+    for (const Candidate &candidate : candidates)
+      if (candidate.name.equals_insensitive(wanted))
+        return candidate.name.str();
+    if (!findInLibrary(program, wanted).empty())
+      return wanted.str();
+  }
+  return "";
 }
 
 void NameChecker::checkName(StringRef name, SMRange range) {
@@ -121,19 +158,48 @@ void NameChecker::checkName(StringRef name, SMRange range) {
 /// `x.shape[1]`, `f(x).mean()`: tensors have neither members nor methods. False: nothing of this kind.
 bool NameChecker::checkMember(const ast::MemberExpr &member) {
   auto *base = dyn_cast<ast::NameExpr>(member.base);
-  const Symbol *symbol = base ? find(base->name) : nullptr;
-  bool isTensor = symbol && (symbol->kind == SymbolKind::Tensor || symbol->kind == SymbolKind::Var);
-  if (!isTensor)
-    return false;
-  symbol = use(base->name);
-  DiagnosticBuilder error = diags.report(member.loc(), diag::NotCompileTime).range(member.range)
-                            << "'" + textOf(&member) + "'";
   StringRef name = member.member.name;
-  error.note(SMLoc(), diag::NameInstead)
-      << (name == "shape" || name == "size" ? "tensors have no '.shape': the size of a dim is its name, as declared in "
-                                              "the shape of the tensor, '[B, S, D]'"
-                                            : "tensors have no methods: write a call of an op, as in 'gelu(x)', or a "
-                                              "formula, as in 'let y[b] = mean[d](x[b, d]);'");
+  const Symbol *symbol = base ? find(base->name) : nullptr;
+  // `nn.Linear`, `std.runtimes.pytorch`: the names of a file stand alone.
+  if (base && !symbol && !program.lookup(file, base->name) && !findBuiltin(base->name)) {
+    std::vector<Candidate> visible = program.getVisibleNames(file);
+    std::string known = findSpelledOtherwise(name, visible);
+    if (known.empty() && (program.lookup(file, name) || !findInLibrary(program, name).empty()))
+      known = name.str();
+    if (known.empty() || !reportedNames.insert(base->name).second)
+      return false;
+    DiagnosticBuilder error = diags.report(member.loc(), diag::UnknownName).range(member.range) << base->name;
+    error.fixIt(member.range, known);
+    error.note(SMLoc(), diag::NameInstead) << "names of a file stand alone: write '" + known + "'";
+    suggestImportUnlessVisible(error, program, known, file);
+    return true;
+  }
+  auto *call = dyn_cast<ast::CallExpr>(member.base);
+  bool isTensor = symbol && (symbol->kind == SymbolKind::Tensor || symbol->kind == SymbolKind::Var);
+  if (!isTensor && !(call && mayCallTensors()))
+    return false;
+  if (isTensor)
+    use(base->name);
+  else
+    checkExpr(call);
+  DiagnosticBuilder error = diags.report(member.member.loc(), diag::NotCompileTime).range(member.range)
+                            << "'" + textOf(&member) + "'";
+  std::string operand = textOf(member.base);
+  StringRef instead = findNameInstead(name);
+  if (name == "shape" || name == "size")
+    error.note(SMLoc(), diag::NameInstead) << "tensors have no '.shape': the size of a dim is its name, as declared in "
+                                              "the shape of the tensor, '[B, S, D]'";
+  else if (name == "T" || name == "mT")
+    error.note(SMLoc(), diag::NameInstead) << "dims are swapped by a formula, as in 'let y[d, b] = x[b, d];'";
+  else if (findBuiltin(name) == BuiltinKind::Reduction)
+    error.note(SMLoc(), diag::NameInstead)
+        << "tensors have no methods; a reduction is a formula that names dims: 'let z = " + operand +
+               ";' and 'let m[] = " + name + "[i, j](z[i, j]);', with an index for each dim of z";
+  else if (!instead.empty())
+    error.note(SMLoc(), diag::NameInstead) << "tensors have no methods; " + instead;
+  else
+    error.note(SMLoc(), diag::NameInstead) << "tensors have no methods: write a call, '" + name + "(" + operand +
+                                                  ")', or a formula, as in 'let y[b] = mean[d](x[b, d]);'";
   return true;
 }
 
@@ -185,7 +251,19 @@ void NameChecker::checkScalarKind(const ast::Param &param) {
   if (!kind || llvm::any_of(kinds, [&](const Candidate &known) { return known.name == kind.name; }))
     return;
   DiagnosticBuilder error = diags.report(kind.loc(), diag::UnknownKind).range(kind.range) << kind.name;
-  suggestNearest(error, kind.name, kind.range, kinds);
+  StringRef meant = llvm::StringSwitch<StringRef>(kind.name.lower())
+                        .Cases("float", "double", "number", "f32", "real")
+                        .Cases("integer", "i32", "i64", "long", "int")
+                        .Cases("boolean", "flag", "bool")
+                        .Cases("dim", "dimension", "size")
+                        .Cases("dtype", "str", "type")
+                        .Default("");
+  if (const Candidate *nearest = meant.empty() ? findNearest(kind.name, kinds) : nullptr)
+    meant = nearest->name;
+  if (!meant.empty()) {
+    error.fixIt(kind.range, meant);
+    error.note(SMLoc(), diag::DidYouMean) << meant;
+  }
 }
 
 /// `in 0..3`: people who know other languages expect 3 to be legal.
@@ -208,15 +286,53 @@ void NameChecker::checkShortRange(const ast::Expr *values, StringRef name) {
   diags.report(range->loc(), diag::ShortRange).range(range->range) << int64_t(end->value.num) << listed << name;
 }
 
+/// `E = None`: who means that a call must give it.
+void NameChecker::checkDefault(const ast::Param &param) {
+  auto *name = dyn_cast<ast::NameExpr>(param.defaultValue);
+  if (!name || name->name != "None")
+    return checkExpr(param.defaultValue);
+  DiagnosticBuilder error = diags.report(name->loc(), diag::UnknownName).range(name->range) << name->name;
+  error.note(SMLoc(), diag::NameInstead) << "a parameter that each call must give has no value of its own: write '" +
+                                                param.name.name + "' alone; one that may mean nothing is '" +
+                                                param.name.name + " = none', which a strategy or module asks for by '" +
+                                                param.name.name + " == none'";
+}
+
 void NameChecker::checkParams(ArrayRef<ast::Param> params, bool mustBeUsed) {
   for (const ast::Param &param : params) {
     if (param.defaultValue && param.scalarKind.name != axesKind)
-      checkExpr(param.defaultValue);
+      checkDefault(param);
     checkScalarKind(param);
     if (param.tensor)
       diags.report(param.tensor->loc(), diag::TensorParameter).range(param.tensor->range) << param.name.name;
     define(SymbolKind::Scalar, param.name, mustBeUsed ? std::optional(diag::UnusedParameter) : std::nullopt);
   }
+}
+
+/// `int32` is `i32`, `bfloat16` is `bf16`: the first letter and the digits are alike, the letters between left out.
+static StringRef findDType(StringRef name, ArrayRef<Candidate> types) {
+  StringRef usual = llvm::StringSwitch<StringRef>(name.lower())
+                        .Cases("float", "single", "f32")
+                        .Cases("half", "float16", "f16")
+                        .Case("int", "i32")
+                        .Case("long", "i64")
+                        .Case("byte", "u8")
+                        .Cases("double", "float64", "fp64", "f64", "f32")
+                        .Default("");
+  std::string lower = name.lower();
+  StringRef best;
+  for (const Candidate &type : types) {
+    StringRef rest = lower, digits = type.name.ltrim("abcdefghijklmnopqrstuvwxyz");
+    bool fits = !digits.empty() && rest.endswith(digits) && rest.front() == type.name.front();
+    for (char letter : type.name)
+      if (size_t at = rest.find(letter); at == StringRef::npos)
+        fits = false;
+      else
+        rest = rest.drop_front(at + 1);
+    if (fits && type.name.size() > best.size())
+      best = type.name;
+  }
+  return best.empty() ? usual : best;
 }
 
 void NameChecker::checkDType(const ast::Ident &dtype) {
@@ -227,6 +343,11 @@ void NameChecker::checkDType(const ast::Ident &dtype) {
     if (builtin.kind == BuiltinKind::DType)
       types.push_back({builtin.name, SMLoc()});
   DiagnosticBuilder error = diags.report(dtype.loc(), diag::UnknownDType).range(dtype.range) << dtype.name;
+  if (StringRef meant = findDType(dtype.name, types); !meant.empty()) {
+    error.fixIt(dtype.range, meant);
+    error.note(SMLoc(), diag::DidYouMean) << meant;
+    return;
+  }
   suggestNearest(error, dtype.name, dtype.range, types);
 }
 
@@ -273,7 +394,17 @@ void NameChecker::checkEntryNames(ArrayRef<ast::EntryStmt *> entries, StringRef 
 
 void NameChecker::reportUnknownEntry(const ast::Ident &name, StringRef owner, ArrayRef<Candidate> known) {
   DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownEntry).range(name.range) << owner << name.name;
-  suggestNearest(error, name.name, name.range, known);
+  if (StringRef hint = findEntryHint(owner, name.name); !hint.empty()) {
+    error.note(SMLoc(), diag::NameInstead) << hint;
+    return;
+  }
+  std::vector<Candidate> alike;
+  StringRef group = name.name.split('.').first;
+  for (const Candidate &candidate : known)
+    if (candidate.name.startswith(group) && candidate.name.substr(group.size()).startswith("."))
+      alike.push_back(candidate);
+  bool isNear = findNearest(name.name, known) != nullptr;
+  suggestNearest(error, name.name, name.range, alike.empty() || isNear ? known : llvm::makeArrayRef(alike));
 }
 
 void NameChecker::checkPlainLet(const ast::LetStmt &let, StringRef owner) {

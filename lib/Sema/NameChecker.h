@@ -11,6 +11,7 @@
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Program.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace stage::sema {
 
@@ -79,6 +80,7 @@ protected:
   /// Two parameters of one name, a kind that is none; then the default values.
   void checkParams(ArrayRef<ast::Param> params, bool mustBeUsed);
   /// Its kind, and its legal values.
+  void checkDefault(const ast::Param &param);
   void checkScalarKind(const ast::Param &param);
   void checkLegal(const ast::Param &param);
   void checkShortRange(const ast::Expr *values, StringRef name);
@@ -119,9 +121,14 @@ protected:
   virtual void explainUnknown(DiagnosticBuilder &, StringRef) {}
   /// Whether an unknown name may be meant to be a builtin, when the nearest name is looked for.
   virtual bool mayMeanBuiltin() const { return true; }
+  /// Whether what is called here makes tensors, so that a member of a call is a method of one.
+  virtual bool mayCallTensors() const { return false; }
 
 private:
+  std::string findSpelledOtherwise(StringRef name, ArrayRef<Candidate> candidates) const;
   void closeScope();
+
+  llvm::StringSet<> reportedNames; ///< Unknown ones, each of which is reported once.
 };
 
 /// A call of one module or strategy by another, or another mention of it.

@@ -1,7 +1,9 @@
 //===- Overrides.cpp - the -D options of the command line -----------------===//
 #include "Overrides.h"
+#include "Meanings.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace stage;
@@ -56,7 +58,7 @@ static const ast::Expr *makeExpression(const OverrideValue &value, ast::ASTConte
 }
 
 Overrides::Overrides(Program &program, ArrayRef<Override> defines, DiagnosticEngine &diags)
-    : diags(diags), env(*program.getMain()) {
+    : program(program), diags(diags), env(*program.getMain()) {
   llvm::SourceMgr &sources = diags.getSources();
   for (const Override &define : defines) {
     Define &entry = list.emplace_back();
@@ -105,8 +107,7 @@ void Overrides::resolve(ArrayRef<Target> targets, bool isLast) {
       for (const Target &target : targets)
         candidates.push_back({target.name, target.loc});
       DiagnosticBuilder error = diags.report(define.range.Start, diag::UnknownDefine) << define.name;
-      if (const Candidate *nearest = findNearest(last, candidates))
-        error.note(nearest->loc, diag::DidYouMean) << nearest->name;
+      explainUnknown(error, define, last, targets, candidates);
       valid = false;
       continue;
     }
@@ -114,11 +115,43 @@ void Overrides::resolve(ArrayRef<Target> targets, bool isLast) {
       if (&other != &define && other.owner == fitting[0].owner && other.target == fitting[0].name) {
         diags.report(define.range.Start, diag::DefineTwice)
             .with(define.name)
-            .note(other.range.Start, diag::OtherOneHere);
+            .note(other.range.Start, diag::OtherOneHere)
+            .note(SMLoc(), diag::DefineBoth)
+            .with(define.name, getText(other.range) + "," + getText(define.range));
         valid = false;
       }
     define.owner = fitting[0].owner;
     define.target = fitting[0].name;
+  }
+}
+
+/// `-D gpus=64`, `-D machine.rail.rate=25GB/s`: the nearest name, or all names of the same owner.
+void Overrides::explainUnknown(DiagnosticBuilder &error, const Define &define, StringRef last, ArrayRef<Target> targets,
+                               ArrayRef<Candidate> candidates) {
+  StringRef name = define.name;
+  if (StringRef instead = findEntryHint("job", last); !instead.empty() && !findNearest(last, candidates)) {
+    error.note(SMLoc(), diag::NameInstead) << instead;
+    return;
+  }
+  StringRef owner = name.rsplit('.').second.empty() ? StringRef() : name.split('.').first;
+  std::vector<std::string> names;
+  for (const Target &target : targets) {
+    std::string full = (target.owner + "." + target.name).str();
+    bool isOfOwner = !owner.empty() && target.owner.split('.').first == owner;
+    // `machine.rail.rate`: those that end alike.
+    if (isOfOwner && (name.count('.') < 2 || full.substr(full.rfind('.')) == name.substr(name.rfind('.'))))
+      names.push_back(full);
+  }
+  llvm::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  constexpr size_t mostListed = 40;
+  const Candidate *nearest = findNearest(last, candidates);
+  StringRef meant = nearest ? nearest->name : findMeant(program, candidates, last);
+  if (!names.empty() && names.size() <= mostListed && (meant.empty() || name.count('.') > 1)) {
+    error.note(SMLoc(), diag::DefineOwner) << owner << llvm::join(names, ", ");
+  } else if (!meant.empty()) {
+    auto found = llvm::find_if(candidates, [&](const Candidate &candidate) { return candidate.name == meant; });
+    error.note(found->loc, diag::DidYouMean) << meant;
   }
 }
 

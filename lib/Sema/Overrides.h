@@ -45,8 +45,11 @@ private:
     SMRange range;
     StringRef owner, target; ///< Once decided.
   };
+  void explainUnknown(DiagnosticBuilder &error, const Define &define, StringRef last, ArrayRef<Target> targets,
+                      ArrayRef<Candidate> candidates);
   void reportAmbiguous(const Define &define, ArrayRef<Target> fitting);
 
+  const Program &program;
   DiagnosticEngine &diags;
   Environment env;
   std::vector<Define> list;

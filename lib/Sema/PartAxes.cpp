@@ -17,8 +17,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PartAxes.h"
+#include "Meanings.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -137,6 +139,27 @@ std::optional<CTValue> PartAxes::evaluate(const ast::Expr *expr, const Environme
   return std::nullopt;
 }
 
+/// `dp`, or `(dp, cp)`.
+std::string PartAxes::listMeshAxes() const {
+  std::vector<std::string> names;
+  for (const BoundAxis &axis : strategy.mesh)
+    names.push_back(axis.name.name.str());
+  return names.empty() ? "dp" : names.front();
+}
+
+/// A mesh that the strategy has in an `if` that is not taken; null: there is none.
+static const ast::Stmt *findMesh(ArrayRef<ast::Stmt *> body, bool isInside = false) {
+  for (const ast::Stmt *stmt : body) {
+    if (isInside && llvm::isa<ast::MeshStmt>(stmt))
+      return stmt;
+    if (auto *choice = dyn_cast<ast::IfStmt>(stmt))
+      for (ArrayRef<ast::Stmt *> branch : {choice->thenBody, choice->elseBody})
+        if (const ast::Stmt *mesh = findMesh(branch, /*isInside=*/true))
+          return mesh;
+  }
+  return nullptr;
+}
+
 std::optional<CTValue> PartAxes::evaluateDefault(const ast::Param &param, const Environment &env, const BoundCall &from,
                                                  const BoundCall &call) {
   auto *name = dyn_cast<ast::NameExpr>(param.defaultValue);
@@ -147,21 +170,10 @@ std::optional<CTValue> PartAxes::evaluateDefault(const ast::Param &param, const 
       .range(call.range)
       .with(call.callee->name.name, param.name.name, name->name, from.callee->name.name)
       .note(param.name.loc(), diag::PreviousHere)
-      .with(param.name.name);
+      .with(param.name.name)
+      .note(SMLoc(), diag::AxisInstead)
+      .with(name->name, param.name.name, listMeshAxes());
   return std::nullopt;
-}
-
-/// Whether a model has a size or a dim of this name.
-static bool hasDim(const ast::ModuleDecl &model, StringRef name) {
-  for (const ast::Param &param : model.params)
-    if (param.name.name == name)
-      return true;
-  for (const ast::Stmt *stmt : model.body)
-    if (auto *dim = dyn_cast<ast::DimStmt>(stmt))
-      for (const ast::Ident &known : dim->names)
-        if (known.name == name)
-          return true;
-  return false;
 }
 
 void PartAxes::reportUnknown(const ast::Ident &name, const Environment &env, const BoundCall &in) {
@@ -186,16 +198,24 @@ void PartAxes::reportUnknown(const ast::Ident &name, const Environment &env, con
     diags.report(name.loc(), diag::AxisOfCaller).range(name.range) << in.callee->name.name << name.name;
     return;
   }
+  const ast::Stmt *mesh = strategy.mesh.empty() ? findMesh(in.callee->body) : nullptr;
+  if (mesh && std::exchange(saysMeshIsMissing, true))
+    return;
   DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis).range(name.range)
                             << name.name << (names.empty() ? "none" : names);
-  suggestNearest(error, name.name, name.range, candidates);
-  if (findNearest(name.name, candidates))
+  if (findNearest(name.name, candidates)) {
+    suggestNearest(error, name.name, name.range, candidates);
     return;
+  }
+  if (mesh) {
+    error.note(mesh->loc(), diag::MeshNotTaken);
+    return;
+  }
   const ast::ModuleDecl *model = evaluator.getModel();
   if (model && hasDim(*model, name.name) && !candidates.empty())
     error.note(SMLoc(), diag::DimAsAxis) << name.name << model->name.name << candidates.front().name;
   else
-    error.note(SMLoc(), diag::NewAxis) << name.name;
+    error.note(SMLoc(), diag::NewAxisInMesh) << name.name << (names.empty() ? "" : names + ", ");
 }
 
 bool PartAxes::check(const ast::AxisListSyntax &axes, const Environment &env, const BoundCall &in) {

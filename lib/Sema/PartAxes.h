@@ -32,10 +32,12 @@ private:
   std::optional<CTValue> join(ArrayRef<CTValue> parts, SMRange range);
   CTValue makeAxes(StringRef name) const;
   void reportUnknown(const ast::Ident &name, const Environment &env, const BoundCall &in);
+  std::string listMeshAxes() const;
 
   Evaluator &evaluator;
   const BoundStrategy &strategy;
   llvm::DenseMap<StringRef, const BoundCall *> aliasOwners;
+  bool saysMeshIsMissing = false; ///< Its absence was reported.
 };
 
 } // namespace stage::sema

@@ -163,13 +163,34 @@ const ast::File *Program::loadImport(const ast::File &from, const ast::Import &i
     if (llvm::sys::fs::exists(path))
       return loadPath(path, import.range);
 
+  // `import std.transformer.Llama;`, `import transformer;`
+  auto [folder, name] = import.path.rsplit('.');
+  std::string instead;
+  if (!libraryIsRead)
+    indexLibrary();
+  auto findFile = [&](StringRef declared) -> StringRef {
+    auto found = library.find(declared);
+    return found == library.end() ? StringRef() : StringRef(found->second.file);
+  };
+  if (isStd(import.path) && folder.contains('.') && findFile(name) == folder)
+    instead = (folder + " (" + name + ")").str();
+  else if (!isStd(import.path) && !options.stdlibDir.empty() &&
+           llvm::sys::fs::exists(pathOf(options.stdlibDir, import.path)))
+    instead = "std." + import.path.str();
+  else if (!findFile(import.path).empty())
+    instead = (findFile(import.path) + " (" + import.path + ")").str();
   DiagnosticBuilder error = diags.report(import.range.Start, diag::ImportNotFound).range(import.range)
                             << import.path << llvm::join(tried, ", ");
+  if (!instead.empty()) {
+    error.note(SMLoc(), diag::NameInstead) << "write 'import " + instead + ";'";
+    return nullptr;
+  }
   std::vector<std::string> storage;
   std::vector<Candidate> candidates = neighbours(tried.front(), storage);
   StringRef last = import.path.rsplit('.').second;
   if (const Candidate *nearest = findNearest(last.empty() ? import.path : last, candidates))
-    error.note(SMLoc(), diag::DidYouMean) << nearest->name;
+    error.note(SMLoc(), diag::DidYouMean)
+        << (last.empty() ? nearest->name.str() : (import.path.rsplit('.').first + "." + nearest->name).str());
   return nullptr;
 }
 
@@ -385,6 +406,20 @@ static const Candidate *findAbbreviated(StringRef name, ArrayRef<Candidate> cand
   return found;
 }
 
+/// `num_gpus` is `gpus`, `peak_memory` is `memory`: a name that is one word of it; null: none, or several.
+static const Candidate *findWordOf(StringRef name, ArrayRef<Candidate> candidates) {
+  llvm::SmallVector<StringRef, 4> words = splitWords(name);
+  const Candidate *found = nullptr;
+  for (const Candidate &candidate : candidates) {
+    if (words.size() < 2 || candidate.name.size() < 4 || !llvm::is_contained(words, candidate.name))
+      continue;
+    if (found && found->name != candidate.name)
+      return nullptr;
+    found = &candidate;
+  }
+  return found;
+}
+
 const Candidate *stage::sema::findNearest(StringRef name, ArrayRef<Candidate> candidates) {
   // A third of the letters may differ; of a name as short as `tp` only the case, or a letter too many. One letter says
   // too little.
@@ -413,7 +448,9 @@ const Candidate *stage::sema::findNearest(StringRef name, ArrayRef<Candidate> ca
     for (const Candidate &candidate : candidates)
       if (candidate.name == name.take_front())
         return &candidate;
-  return nearest || candidates.size() > mostListed ? nearest : findAbbreviated(name, candidates);
+  if (!nearest && candidates.size() <= mostListed)
+    nearest = findAbbreviated(name, candidates);
+  return nearest ? nearest : findWordOf(name, candidates);
 }
 
 /// The word that begins declarations like this one, of those that entries of a job name.

@@ -108,7 +108,7 @@ std::optional<BoundSchedule> ScheduleRunner::run(ArrayRef<NamedValue> args) {
 /// Parameters get their arguments, or else their default values, in an environment that has those before them.
 bool ScheduleRunner::bindParams(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, const ast::ScheduleDecl &of,
                                 SMRange at, Environment &env) {
-  auto matched = matchArguments(params, args, of.name.name, at, diags);
+  auto matched = matchArguments(params, args, of.name.name, at, diags, /*allNeeded=*/true, &evaluator.getProgram());
   if (!matched)
     return false;
   for (size_t i = 0; i != params.size(); ++i) {

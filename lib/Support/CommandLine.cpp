@@ -15,6 +15,8 @@
 #include "stage/Support/CommandLine.h"
 #include "stage/Support/Escape.h"
 #include "stage/Support/Installation.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
@@ -62,14 +64,21 @@ static std::string findNearestOption(llvm::StringRef name, cl::SubCommand &comma
 /// What kept messages are said with: what the tool knows of its options.
 static const OptionHelp *help;
 static std::string firstArgument;
+static std::vector<std::string> arguments;
 
 /// `there is no option '--tp'; ...`
 static std::string explainUnknown(llvm::StringRef argument) {
   auto [name, value] = argument.ltrim('-').split('=');
   std::string text = ("there is no option '" + argument.split('=').first + "'").str();
+  bool isTop = &getSubcommand(firstArgument) == &*cl::TopLevelSubCommand;
+  std::string command = isTop ? "" : firstArgument;
+  if (help->explainOption)
+    if (std::string instead = help->explainOption(command, name, value); !instead.empty())
+      return text + "; " + instead;
   std::string nearest = findNearestOption(name, getSubcommand(firstArgument));
   if (!nearest.empty())
-    text += "; did you mean '--" + nearest + "'?";
+    return text + "; did you mean '--" + nearest + (value.empty() ? "'" : "=" + value.str() + "'") + "? '" +
+           help->tool.str() + (isTop ? "" : " " + firstArgument) + " --help' lists the options";
   std::string owner;
   for (cl::SubCommand *command : cl::getRegisteredSubcommands())
     if (!command->getName().empty() && cl::getRegisteredOptions(*command).count(name))
@@ -84,6 +93,49 @@ static std::string explainUnknown(llvm::StringRef argument) {
              .str();
 }
 
+/// `-D tp 4`, `-D tp=2 4`: the word behind a definition that is no part of it; empty: another case.
+static std::string explainSurplus() {
+  if (help->define.empty())
+    return "";
+  for (size_t i = 0; i + 1 < arguments.size(); ++i) {
+    llvm::StringRef argument = arguments[i];
+    bool isApart = argument == help->define;
+    if (!argument.startswith(help->define))
+      continue;
+    llvm::StringRef given = isApart ? llvm::StringRef(arguments[i + 1]) : argument.drop_front(help->define.size());
+    size_t next = i + (isApart ? 2 : 1);
+    if (next >= arguments.size() || llvm::StringRef(arguments[next]).startswith("-") ||
+        llvm::sys::fs::exists(arguments[next]))
+      continue;
+    llvm::StringRef define = help->define, word = arguments[next];
+    if (!given.contains('='))
+      return ("error: '" + define + " " + given + " " + word + "' gives no value: write '" + define + " " + given +
+              "=" + word + "'")
+          .str();
+    return ("error: '" + word + "' belongs to no option: several values of a name are '" + define + " " + given + "," +
+            word + "'")
+        .str();
+  }
+  return "";
+}
+
+/// `, and 'stagec --report' ...`: a command that is an option, or the commands.
+static std::string explainCommand() {
+  if (cl::getRegisteredOptions(*cl::TopLevelSubCommand).count(firstArgument)) {
+    std::string rest = arguments.size() > 2 ? arguments[2] : "";
+    bool isFile = llvm::StringRef(rest).endswith(".stg");
+    return ", and '" + firstArgument + "' is an option: '" + help->tool.str() + (isFile ? " " + rest : "") + " --" +
+           firstArgument + (isFile || rest.empty() ? "" : "=" + rest) + "'";
+  }
+  std::vector<std::string> names;
+  for (cl::SubCommand *command : cl::getRegisteredSubcommands())
+    if (!command->getName().empty())
+      names.push_back(command->getName().str());
+  llvm::sort(names);
+  return names.empty() ? ", and '" + help->tool.str() + " --help' lists the commands"
+                       : ", and the commands are " + llvm::join(names, ", ");
+}
+
 /// A message of llvm::cl as one that says what to write; empty: it is said by another line.
 static std::string explain(llvm::StringRef line) {
   auto [before, quoted] = line.split(": Unknown command line argument '");
@@ -92,10 +144,12 @@ static std::string explain(llvm::StringRef line) {
   if (line.contains(": Did you mean '") || line.contains("option: may not occur within a group!"))
     return "";
   bool isTooMany = line.endswith("Too many positional arguments specified!");
+  if (std::string surplus = isTooMany ? explainSurplus() : ""; !surplus.empty())
+    return surplus;
   if (isTooMany && !llvm::StringRef(firstArgument).contains('.') && !llvm::sys::fs::exists(firstArgument) &&
       &getSubcommand(firstArgument) == &*cl::TopLevelSubCommand && !llvm::StringRef(firstArgument).startswith("-"))
     return (llvm::Twine("error: there is no command '") + firstArgument + "'; a program is compiled as in '" +
-            help->example + "', and '" + help->tool + " --help' lists the commands")
+            help->example + "'" + explainCommand())
         .str();
   if (isTooMany)
     return ("error: '" + help->tool + "' reads one file; options begin with '--', as in '" + help->example + "'").str();
@@ -136,6 +190,7 @@ bool stage::parseOptions(int argc, char **argv, const OptionHelp &known, llvm::S
   llvm::StringRef tool = known.tool;
   help = &known;
   firstArgument = argc > 1 ? argv[1] : "";
+  arguments.assign(argv, argv + argc);
   cl::SetVersionPrinter([=](llvm::raw_ostream &os) { os << tool << " " << getVersion() << "\n"; });
   std::atexit(releaseErrors);
   captureErrors();

@@ -6,17 +6,18 @@
 
 namespace stage::sema {
 
+class Program;
+
 /// For each parameter its argument; null: the default is to be taken. Positional arguments come first. Unknown,
-/// repeated, missing and superfluous arguments are reported at the argument or at `callRange`, and give nothing.
-std::optional<llvm::SmallVector<const ast::Argument *, 8>> matchArguments(ArrayRef<ast::Param> params,
-                                                                          ArrayRef<ast::Argument> args,
-                                                                          StringRef callee, SMRange callRange,
-                                                                          DiagnosticEngine &diags);
+/// repeated, missing and superfluous arguments are reported at the argument or at `callRange`, and give nothing. With a
+/// program, words of other tools are explained.
+std::optional<llvm::SmallVector<const ast::Argument *, 8>>
+matchArguments(ArrayRef<ast::Param> params, ArrayRef<ast::Argument> args, StringRef callee, SMRange callRange,
+               DiagnosticEngine &diags, const Program *program = nullptr);
 /// The same for evaluated arguments. Unless `allNeeded`, parameters without default may be absent.
-std::optional<llvm::SmallVector<const NamedValue *, 8>> matchArguments(ArrayRef<ast::Param> params,
-                                                                       ArrayRef<NamedValue> args, StringRef callee,
-                                                                       SMRange callRange, DiagnosticEngine &diags,
-                                                                       bool allNeeded = true);
+std::optional<llvm::SmallVector<const NamedValue *, 8>>
+matchArguments(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, StringRef callee, SMRange callRange,
+               DiagnosticEngine &diags, bool allNeeded = true, const Program *program = nullptr);
 
 } // namespace stage::sema
 

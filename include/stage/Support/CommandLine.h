@@ -13,6 +13,8 @@ struct OptionHelp {
   llvm::StringRef define = "";    ///< The option that gives a value to a name, `-D`; empty: there is none.
   /// `a, b or c`: the values of an option that has a list of them; empty: it has none.
   std::string (*listValues)(llvm::StringRef option) = nullptr;
+  /// What to write in place of an option that is none, as a word of another tool; empty: nothing is known of it.
+  std::string (*explainOption)(llvm::StringRef command, llvm::StringRef name, llvm::StringRef value) = nullptr;
 };
 
 /// Reads the options of a tool, which are global (llvm::cl). `--version` prints the tool's name and the project's
