@@ -49,7 +49,6 @@ struct Candidate {
   }
 };
 
-
 class Searcher {
 public:
   Searcher(Session &session, const SearchRequest &request) : session(session), request(request) {}
