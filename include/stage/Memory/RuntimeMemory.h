@@ -31,6 +31,7 @@
 
 #include "stage/IR/graph/Program.h"
 #include "stage/Machine/Runtime.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace stage {
 

@@ -87,7 +87,7 @@ private:
   uint64_t current = 0;
   /// Per buffer, for which its first accumulation stands, one for each layout that adds to it: of repeats, and others.
   llvm::DenseMap<const Op *, llvm::SmallVector<Adders, 1>> adders;
-  llvm::DenseSet<const TaskLayout *> skipped; ///< Layouts of units that were skipped.
+  std::set<const TaskLayout *> skipped; ///< Layouts of units that were skipped.
   llvm::DenseMap<const Op *, llvm::SmallVector<Last, 1>> known;
   std::vector<std::pair<const Op *, const TaskLayout *>> addedInRound; ///< Of `known`.
   llvm::DenseMap<const TaskLayout *, const PlacedUnit *> latest;
