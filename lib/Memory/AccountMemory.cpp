@@ -15,8 +15,8 @@
 // kept until that chunk's unit begins. The simulation of
 // the worst unit says what was live.
 //
-// Two units that run interleaved (stage/Walk/PairOrder.h) are one step: each of them adds what it holds at the node at
-// which it runs or stands.
+// Two units that run interleaved (stage/Walk/PairOrder.h) are one step. At each node of the unit that runs, the tensors
+// that the paused unit holds are added.
 //
 // What is on the host is summed up by itself in the same way: its peak is at a moment of
 // its own. Where ranks have different parts of a dim, the stage is as its rank with the highest peak. Peaks

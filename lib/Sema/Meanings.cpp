@@ -24,7 +24,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -49,27 +48,6 @@ static void forEachLine(StringRef folder, StringRef name, llvm::function_ref<voi
   if (buffer)
     (*buffer)->getBuffer().split(lines, '\n');
   llvm::for_each(lines, visit);
-}
-
-std::string stage::sema::findInLibrary(const Program &program, StringRef name) {
-  std::string folder = findLibrary(program), found;
-  static constexpr StringRef words[] = {"op ",        "module ", "model ", "strategy ", "schedule ", "optimizer ",
-                                        "precision ", "config ", "fn ",    "machine ",  "runtime "};
-  std::vector<std::string> names;
-  std::error_code error;
-  for (llvm::sys::fs::directory_iterator it(folder, error), end; !folder.empty() && it != end && !error;
-       it.increment(error))
-    if (llvm::sys::path::extension(it->path()) == ".stg")
-      names.push_back(llvm::sys::path::filename(it->path()).str());
-  llvm::sort(names);
-  for (const std::string &file : names)
-    forEachLine(folder, file, [&](StringRef line) {
-      for (StringRef word : words)
-        if (found.empty() && line.consume_front(word) &&
-            line.ltrim().take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }) == name)
-          found = "std." + llvm::sys::path::stem(file).str();
-    });
-  return found;
 }
 
 void stage::sema::suggestImportUnlessVisible(DiagnosticBuilder &error, const Program &program, StringRef name,

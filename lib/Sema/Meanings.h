@@ -33,8 +33,6 @@ StringRef findEntryHint(StringRef owner, StringRef name);
 /// Whether a size of the model has this name: a parameter or a dim.
 bool hasDim(const ast::ModuleDecl &model, StringRef name);
 
-/// The file of the library that declares `name`, as `std.nn`; empty: none does.
-std::string findInLibrary(const Program &program, StringRef name);
 /// Program::suggestImport(), unless `from` sees the name.
 void suggestImportUnlessVisible(DiagnosticBuilder &error, const Program &program, StringRef name,
                                 const ast::File &from);

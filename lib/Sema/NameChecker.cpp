@@ -144,7 +144,7 @@ std::string NameChecker::findSpelledOtherwise(StringRef name, ArrayRef<Candidate
     for (const Candidate &candidate : candidates)
       if (candidate.name.equals_insensitive(wanted))
         return candidate.name.str();
-    if (!findInLibrary(program, wanted).empty())
+    if (program.isInLibrary(wanted))
       return wanted.str();
   }
   return "";
@@ -164,7 +164,7 @@ bool NameChecker::checkMember(const ast::MemberExpr &member) {
   if (base && !symbol && !program.lookup(file, base->name) && !findBuiltin(base->name)) {
     std::vector<Candidate> visible = program.getVisibleNames(file);
     std::string known = findSpelledOtherwise(name, visible);
-    if (known.empty() && (program.lookup(file, name) || !findInLibrary(program, name).empty()))
+    if (known.empty() && (program.lookup(file, name) || program.isInLibrary(name)))
       known = name.str();
     if (known.empty() || !reportedNames.insert(base->name).second)
       return false;

@@ -308,13 +308,16 @@ void Program::indexLibrary() const {
   }
 }
 
-bool Program::suggestImport(DiagnosticBuilder &error, StringRef name) const {
+bool Program::isInLibrary(StringRef name) const {
   if (!libraryIsRead)
     indexLibrary();
-  auto found = library.find(name);
-  if (found == library.end())
+  return library.count(name);
+}
+
+bool Program::suggestImport(DiagnosticBuilder &error, StringRef name) const {
+  if (!isInLibrary(name))
     return false;
-  error.note(SMLoc(), diag::DeclaredInLibrary) << name << found->second.file;
+  error.note(SMLoc(), diag::DeclaredInLibrary) << name << library.find(name)->second.file;
   return true;
 }
 

@@ -82,6 +82,8 @@ public:
   bool isLegalWord(StringRef name) const { return legalWords.contains(name); }
   /// All names that lookup() knows in a file, sorted.
   std::vector<Candidate> getVisibleNames(const ast::File &from) const;
+  /// Whether a file of the standard library declares `name`, imported or not.
+  bool isInLibrary(StringRef name) const;
   /// If a file of the standard library declares `name`, adds a note to `error` that says so. Whether one does.
   bool suggestImport(DiagnosticBuilder &error, StringRef name) const;
   /// Adds to `error` the nearest name of a declaration of this kind (`strategy`) that the library has or `from` sees;

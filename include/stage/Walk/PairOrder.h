@@ -1,8 +1,8 @@
 //===- PairOrder.h - two units that run interleaved -------------*- C++ -*-===//
 //
 // Problem: while experts wait for their tokens, a rank idles. A schedule may pair a backward with a forward of another
-// microbatch (`B0|F1`), so that the exchange of one of them runs beside what the other one computes. In which order do
-// the tasks of the two run, so that traces, times and memory say the same?
+// microbatch (`B0|F1`): the exchange of B0 then hides behind the compute of F1, and the other way round. In which order
+// do the tasks of both run? Traces, times and memory must agree.
 //
 //   B0     combine' a   experts' b   dispatch' c   attention' d      a, c: exchanges of B0
 //   F1     attention e  dispatch f   experts g     combine h         f, h: exchanges of F1
@@ -12,9 +12,9 @@
 // Rule: the rank computes one of the units until a compute task of it would wait for a communication that this unit has
 // begun since its turn; then it is the other one's turn. The first unit of the pair begins. When one of them has
 // ended the other one runs on. Neither compute tasks beside the main stream give a turn away, nor communication that a
-// strategy exposes (stage/IR/graph/ExposedCommunication.h). Messages to other stages leave
-// at the end of the pair, those of the first unit before those of the second, because what is behind a message on its
-// stream would wait for its receiver.
+// strategy exposes (stage/IR/graph/ExposedCommunication.h). Messages to other stages leave at the end of the pair,
+// first those of the first unit. Earlier messages would delay later ones of their stream, because a message waits for
+// its receiver.
 //
 // The rule knows no times, so that the traces of a program are the same on every machine (law L15). Of each unit it
 // keeps the order, and it adds no data: the two units use nothing of each other.
