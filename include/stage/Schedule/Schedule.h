@@ -12,10 +12,10 @@
 // backward, I and W its halves for inputs and weights, R a recomputed forward, D a forward of its own (decode).
 // Stages, microbatches, chunks and positions in a list all count from 0.
 //
-// `F2|B0` is a pair: two neighbours of the list that run interleaved, so that the exchanges of one of them hide behind
-// what the other one computes. A pair goes forward with one microbatch and backward with another one. It is one step of
-// its stage: it begins when both units can, and what they send leaves when both have ended. Which tasks of the two
-// come when: stage/Walk/PairOrder.h.
+// `F2|B0` is a pair: two neighbours of the list, a forward and a backward of two microbatches, that run interleaved.
+// The collectives of one unit hide behind the compute of the other one. A pair is one step of its stage: it begins when
+// both units have what they receive, and their messages leave when both units have ended. The order of the tasks of
+// both units: stage/Walk/PairOrder.h.
 //
 // The model may be there several times (DualPipe: twice, once in each direction). A microbatch passes one of these
 // copies, whose virtual stages are numbered behind those of the copy before it:

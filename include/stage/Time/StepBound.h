@@ -16,8 +16,8 @@
 //   5. No stage ends before its collectives of one stream, one after the other.
 // Each rule leaves out something that a rank waits for, and adds nothing, so that no step is faster.
 //
-// A unit that runs interleaved with another one (stage/Walk/PairOrder.h) takes at least what it computes, because what
-// the other one computes may hide its collectives.
+// Of a unit that is in a pair (stage/Walk/PairOrder.h) compute alone counts, because its collectives may hide behind
+// the compute of the other unit. Iterations of a loop are left out if each is as much later as the one before.
 //
 // Limits: where messages leave early, units run interleaved, or some stage has nothing to send, a stage takes at least
 // what it computes, and waits for nobody. Parts of a workload are bound one by one. Ops whose sizes differ from rank to
