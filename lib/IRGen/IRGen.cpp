@@ -38,6 +38,7 @@ std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const 
     lowerOptimizer(*graph, *job.optimizer);
   sema::Evaluator evaluator(program, sizes, graph->binding, graph->obligations, diags);
   evaluator.setPhase({/*decoding=*/false, /*continuing=*/false, /*inferring=*/job.inference.has_value()});
+  evaluator.setModel(job.model); // what a strategy says may ask for it: `let n = if has(V) { 2 } else { 1 };`
   if (!padDims(*graph, job, evaluator))
     return nullptr;
   auto lowerModel = [&](Graph &model, bool &namesAxes) {

@@ -62,14 +62,25 @@ RuleIndex::RuleIndex(llvm::ArrayRef<KernelRule> rules) : rules(rules) {
   }
 }
 
+/// An op of backward that is no gradient, but brings one into another type.
+static bool convertsGradient(const Op &op) {
+  return op.kind == OpKind::Compute && !op.origin && op.getBlock()->getPhase() == PhaseKind::Backward &&
+         llvm::any_of(op.getOperands(), [](const Value *operand) {
+           return operand->primal || (operand->getOp() && isGradient(*operand->getOp()));
+         });
+}
+
 /// `at` names the op whose gradient it is, `fuse` the gradient.
 static bool matches(const KernelRule &rule, const Op &op) {
   const Op &named = getNamed(op);
   llvm::StringRef name = getPatternName(named);
   if (name.empty())
     return false;
-  if (rule.kind != KernelRule::Kind::Fusion || !isGradient(op))
-    return rule.pattern->matchesOp(named.scope, name.str());
+  bool isFused = rule.kind == KernelRule::Kind::Fusion;
+  if (!(isFused && isGradient(op)) && rule.pattern->matchesOp(named.scope, name.str()))
+    return true;
+  if (!isFused || !(isGradient(op) || convertsGradient(op)))
+    return false;
   std::string scope = (named.scope.empty() ? "" : named.scope + ".") + getBaseName(*named.def).str();
   return rule.pattern->namesGradient() && rule.pattern->matchesOp(scope, "grad");
 }

@@ -4,6 +4,7 @@
 // requirements, which may name both. All of it is done for each strategy that the search tries.
 //
 //===----------------------------------------------------------------------===//
+#include "BindStrategy.h"
 #include "CandidateExpr.h"
 #include "JobWords.h"
 #include "stage/Sema/Diagnostics.h"
@@ -376,10 +377,8 @@ bool SearchBinder::addFollowing() {
       return false;
     search.following[i].value = std::move(*value);
   }
-  for (const ast::Stmt *stmt : parts.strategy.decl->body)
-    if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt))
-      return (!said.empty() || addFreeDegree(*mesh)) && addRanks(*mesh);
-  return true;
+  const ast::MeshStmt *mesh = getMesh(*parts.strategy.decl);
+  return !mesh || ((!said.empty() || addFreeDegree(*mesh)) && addRanks(*mesh));
 }
 
 //===----------------------------------------------------------------------===//

@@ -64,6 +64,29 @@ const ast::StrategyDecl *stage::sema::getCalledStrategy(const Program &program, 
               : nullptr;
 }
 
+static void listMeshes(ArrayRef<ast::Stmt *> stmts, std::vector<const ast::MeshStmt *> &meshes) {
+  for (const ast::Stmt *stmt : stmts)
+    if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
+      meshes.push_back(mesh);
+    } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
+      listMeshes(choice->thenBody, meshes);
+      listMeshes(choice->elseBody, meshes);
+    }
+}
+
+const ast::MeshStmt *stage::sema::getMesh(const ast::StrategyDecl &strategy) {
+  std::vector<const ast::MeshStmt *> meshes;
+  listMeshes(strategy.body, meshes);
+  auto isSame = [&](const ast::MeshStmt *mesh) {
+    return mesh == meshes.front() ||
+           std::equal(mesh->axes.begin(), mesh->axes.end(), meshes.front()->axes.begin(), meshes.front()->axes.end(),
+                      [](const ast::MeshStmt::AxisSyntax &a, const ast::MeshStmt::AxisSyntax &b) {
+                        return a.name.name == b.name.name && !a.size && !b.size;
+                      });
+  };
+  return !meshes.empty() && llvm::all_of(meshes, isSame) ? meshes.front() : nullptr;
+}
+
 std::vector<Candidate> stage::sema::listStrategies(const Program &program, const ast::File &from) {
   std::vector<Candidate> candidates = program.getVisibleNames(from);
   llvm::erase_if(candidates, [&](const Candidate &candidate) {

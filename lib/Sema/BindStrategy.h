@@ -42,6 +42,10 @@ std::vector<Candidate> listStrategies(const Program &program, const ast::File &f
 const ast::StrategyDecl *getCalledStrategy(const Program &program, const ast::StrategyDecl &caller,
                                            const ast::Stmt &stmt);
 
+/// The mesh that stands in a strategy's body, also in an `if`. Of several one, if all have the same axes in their first
+/// reading. Null: there is none, or which axes there are depends on a condition.
+const ast::MeshStmt *getMesh(const ast::StrategyDecl &strategy);
+
 /// Binds a `mesh` in the body of `call`, whose arguments stand at `givenAt`. Its axes are defined in `env`. False after
 /// reporting a fault.
 bool bindMesh(Evaluator &evaluator, BoundStrategy &strategy, const ast::MeshStmt &mesh, Environment &env,

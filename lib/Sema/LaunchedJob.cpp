@@ -47,10 +47,9 @@ static std::vector<unsigned> findAxes(const Program &program, const ast::Strateg
     if (auto *name = llvm::dyn_cast_or_null<ast::NameExpr>(value))
       add(name->name);
   };
-  for (const ast::Stmt *stmt : strategy.body)
-    if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt))
-      for (const ast::MeshStmt::AxisSyntax &axis : mesh->axes)
-        axis.size ? addValue(axis.size) : add(axis.name.name);
+  if (const ast::MeshStmt *mesh = getMesh(strategy))
+    for (const ast::MeshStmt::AxisSyntax &axis : mesh->axes)
+      axis.size ? addValue(axis.size) : add(axis.name.name);
   constexpr unsigned deepest = 16; // a strategy that calls itself is refused elsewhere
   for (const ast::Stmt *stmt : axes.empty() && depth < deepest ? strategy.body : ArrayRef<ast::Stmt *>())
     if (const ast::StrategyDecl *callee = getCalledStrategy(program, strategy, *stmt)) {

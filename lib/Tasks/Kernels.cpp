@@ -137,6 +137,8 @@ private:
         if (known == groupOf.end() || own || !sharesFusion(groups[known->second], fusions) ||
             isBehind(op, known->second, groupOf, behind))
           continue;
+        if (isProduct(&op) && !groups[known->second].hasProduct)
+          continue; // K4: a product's kernel begins with it
         own = known->second;
       }
       auto &waits = behind[&op];

@@ -15,9 +15,10 @@
 //   K3  Ops that a `fuse` names and that use each other's results in one block are one kernel. It is the last op's; the
 //       others are inside of it. It reads what is made outside and writes what is used outside, each once. A kernel may
 //       not wait for something that waits for it: an op whose other operands come from behind the kernel begins a new
-//       one. `fuse **.x()` speaks of forward, `fuse **.x.grad()` of gradients, `fuse class elementwise` of both.
+//       one. `fuse **.x()` speaks of forward, `fuse **.x.grad()` of gradients and of ops x that convert them
+//       (quantize), `fuse class elementwise` of both.
 //   K4  Element-wise ops behind a product are inside of the product's kernel, and take nothing, if one `fuse` names
-//       both.
+//       both. Ops in front of it are another kernel.
 //   K5  What `bytes` says stands in place of what the kernel reads and writes, and may not be less than it reads. The
 //       number 0 says that the op is no kernel, because another kernel does its work.
 //   K6  Appending to a cache is an element-wise op `append`, whose operand x is what it appends. It is part of no fused

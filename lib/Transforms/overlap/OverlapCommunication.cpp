@@ -13,7 +13,8 @@
 // `apart` each set of axes has one. Messages between stages are communication over the axis of the pipeline. What adds
 // reduced contributions to gradients goes to a stream for that.
 //
-// Then the step goes in the order of forward where its gathers are beside that (OrderGathers.cpp).
+// What passes tokens on between two exchanges goes to a stream as well (ExchangeRelays.cpp). Then the step goes in the
+// order of forward where its gathers are beside that (OrderGathers.cpp).
 //
 // Why all finish: ops of a stream stand in the order of the program, which is the same on all members of a group. Of
 // all that has not finished the first one, in that order, is next on its stream on every member (law L13).
@@ -21,6 +22,7 @@
 // Limits: what stands on a stream already (reduce-gradients) stays there.
 //
 //===----------------------------------------------------------------------===//
+#include "ExchangeRelays.h"
 #include "OrderGathers.h"
 #include "sharding/MergeCollectives.h"
 #include "stage/IR/graph/Rule.h"
@@ -118,5 +120,6 @@ private:
 
 void stage::overlapCommunication(Graph &graph, DiagnosticEngine &diags) {
   StreamAssigner(graph, diags).run();
+  moveRelays(graph);
   orderGathers(graph);
 }

@@ -3,13 +3,14 @@
     random_moe.py stagec program.stg number seed [program ...]; with numbers behind the seed those programs alone are proved, and kept
 
 A program is a few layers of experts of std.moe: how many, how wide and of which kind, how many a token goes to, in groups or not, beside shared
-ones or narrower than the model, with softmax or sigmoid scores, with a capacity, loads, or in two steps. A mesh is pp, dp, cp and tp, the ranks of a stage read
+ones or narrower than the model, with softmax or sigmoid scores, with a capacity, loads, in two steps, or sent once to each rank or node. A mesh is pp, dp, cp and tp, the ranks of a stage read
 again as edp, ep and etp, or as edp, nodes and ranks of a node, in sizes of 1 to 6. A token goes to fewer experts than there are. Counted by hand: tokens go to experts and back by one all_to_all each
 way, forward and backward, of the slots that there are; in two steps by two, and numbers and weights beside them (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
 """
 import concurrent.futures
 import fractions
 import json
+import math
 import os
 import random
 import subprocess
@@ -62,6 +63,21 @@ def count_most(choices, copies, blocks):
     return max(sum(1 for number in range(begin, end) if number % copies == row) for begin, end in zip(starts, starts[1:]) for row in range(copies))
 
 
+def share_of_place(places, k, groups, top_groups):
+    """Of tokens whose k experts are drawn from `top_groups` groups, drawn first, those with an expert on one of the places."""
+    if groups % places:  # a group lies on several
+        return fractions.Fraction(top_groups, groups) * (1 - (1 - fractions.Fraction(groups, top_groups * places)) ** k)
+    mine, missed = groups // places, fractions.Fraction(0)
+    for chosen in range(max(0, top_groups - groups + mine), min(mine, top_groups) + 1):
+        ways = fractions.Fraction(math.comb(mine, chosen) * math.comb(groups - mine, top_groups - chosen), math.comb(groups, top_groups))
+        missed += ways * (1 - fractions.Fraction(chosen, top_groups)) ** k
+    return 1 - missed
+
+
+def lie_evenly(groups, places):
+    return groups == 1 or groups % places == 0 or places % groups == 0
+
+
 class Program:
     def __init__(self, rng):
         self.steps = rng.choice([1, 1, 2])  # in which tokens go to experts
@@ -88,7 +104,10 @@ class Program:
         self.width, self.microbatch = rng.choice([6, 8, 12]), rng.choice([1, 1, 2])
         self.microbatches = self.pp * rng.choice([1, 2])
         self.capacity, self.load, self.narrow, self.expert = None, None, False, "Experts"
-        self.kind = "TwoStepMoE" if self.steps == 2 else rng.choice(["MoE", "MoE", "SharedMoE"])
+        self.kind = rng.choice(["TwoStepMoE", "TwoStepOnceMoE"]) if self.steps == 2 else rng.choice(["MoE", "MoE", "SharedMoE", "OnceMoE"])
+        if self.kind == "OnceMoE" and self.outer == 1:
+            self.kind = "MoE"
+        self.once = self.kind in ("OnceMoE", "TwoStepOnceMoE")
         if self.steps == 2:
             self.draw_nodes(rng)
         else:
@@ -108,6 +127,8 @@ class Program:
             copies = min(self.topk, self.outer) if self.groups == 1 else min(self.topk, self.outer, self.top_groups * -(-self.outer // self.groups))
             if self.experts % self.groups or self.topk % copies or self.topk > copies * self.experts // self.outer or self.topk >= self.experts:
                 continue
+            if self.once and not lie_evenly(self.groups, self.outer * self.inner):
+                continue
             if self.topk <= self.top_groups * self.experts // self.groups:
                 self.copies = copies
                 return
@@ -118,8 +139,12 @@ class Program:
             self.groups = rng.choice([1, 1, 1] + divisors(self.experts))
             self.top_groups = rng.randint(1, self.groups)
             self.topk = rng.choice([1, 2, 2, 3, 4])
+            if self.once and not lie_evenly(self.groups, self.outer):
+                continue
             if self.topk <= self.top_groups * self.experts // self.groups and self.topk < self.experts:
                 break
+        if self.once:
+            return
         self.capacity = rng.choice([None, None, "1.25", "0.5", "2"])
         if rng.random() < 0.4:
             load = [rng.choice([0, 1, 1, 2, 3, 5]) for _ in range(self.experts)]
@@ -129,18 +154,19 @@ class Program:
 
     def write(self):
         settings = f"route = {self.router}, scale = {self.scale}, groups = {self.groups}, top_groups = {self.top_groups}, ranks = ranks"
-        if self.steps == 1:
+        if self.steps == 1 and not self.once:
             settings += f", capacity = {self.capacity or 'none'}, load = of_layer(loads, i)"
         if self.kind == "MoE":
             settings += f", expert = {self.expert}"
-        layer = {"TwoStepMoE": f"TwoStepMoE(h, X, K, FE, nodes, {settings})", "SharedMoE": f"SharedMoE(h, X, K, FE, {6 * self.tp}, {settings})",
+        layer = {"TwoStepMoE": f"TwoStepMoE(h, X, K, FE, nodes, {settings})", "OnceMoE": f"OnceMoE(h, X, K, FE, {self.outer}, {settings})",
+                 "TwoStepOnceMoE": f"TwoStepOnceMoE(h, X, K, FE, nodes, {self.outer * self.inner}, {settings})", "SharedMoE": f"SharedMoE(h, X, K, FE, {6 * self.tp}, {settings})",
                  "MoE": f"MoE(h, X, K, FE, {settings})"}[self.kind]
         body = f"    h = h + {layer} as moe;\n"
         if self.narrow:
             body = ("    param into: [D, Z];\n    param out: [Z, D];\n"
                     f"    h = h + linear(MoE(h, X, K, FE, {settings}, sent = linear(h, into)) as moe, out);\n")
         axes = "ep_nodes, ep_local" if self.steps == 2 else "ep, etp"
-        experts = "XO over ep_nodes, XI over ep_local" if self.steps == 2 else "X over ep, FE over etp"
+        experts = "XO over ep_nodes, XI over ep_local" if self.steps == 2 else f"{'XO' if self.once else 'X'} over ep, FE over etp"
         where = self.ranks // (self.outer * self.inner)
         tokens = self.dp * self.cp * (self.tp if self.sequence else 1)
         rules = [f"mesh (pp, dp, cp, tp) = (pp, edp, {axes});", "shard B over dp;", f"shard S over cp order {'mirrored' if self.mirrored else 'blocked'};",
@@ -158,8 +184,8 @@ class Program:
         rules.append(f"pipeline layers over pp {{ schedule = one_f_one_b; }}")
         steps = self.dp * self.microbatch * self.microbatches
         more = {"Z": "5"} if self.narrow else {}
-        more |= {"nodes": self.outer} if self.steps == 2 else {"loads": f"[{self.load}]" if self.load else "none"}
-        return HEAD + f"""model M(L, D, X, K, FE, {", ".join(more)}, ranks = 1) {{
+        more |= {"nodes": self.outer} if self.steps == 2 else {} if self.once else {"loads": f"[{self.load}]" if self.load else "none"}
+        return HEAD + f"""model M(L, D, X, K, FE, {"".join(name + ", " for name in more)}ranks = 1) {{
   dim B, S;
   input x: [B, S, D];
   param g: [D];
@@ -172,7 +198,7 @@ strategy s(pp, dp, cp, tp, edp, {axes}) {{
   {chr(10).join('  ' + rule for rule in rules).strip()}
 }}
 job j {{
-  model = M(L = {self.layers}, D = {self.width}, X = {self.experts}, K = {self.topk}, FE = {self.hidden}, {", ".join(f"{name} = {value}" for name, value in more.items())});
+  model = M(L = {self.layers}, D = {self.width}, X = {self.experts}, K = {self.topk}, FE = {self.hidden}{"".join(f", {name} = {value}" for name, value in more.items())});
   step = train(B = {steps}, S = {self.sequence_length}, microbatch = {self.microbatch}, optimizer = adamw);
   precision = bf16_mixed;
   strategy = s(pp = {self.pp}, dp = {self.dp}, cp = {self.cp}, tp = {self.tp}, edp = {where}, {axes.split(', ')[0]} = {self.outer}, {axes.split(', ')[1]} = {self.inner});
@@ -188,6 +214,8 @@ job j {{
         tokens, ranks = self.microbatch * self.sequence_length // (self.cp * self.tp), self.ranks
         if self.steps == 1 and self.outer == 1:
             return 0, 0
+        if self.once:
+            return self.count_once(tokens)
         if self.steps == 1 and self.capacity:
             slots = self.experts * -(-int(fractions.Fraction(self.capacity) * tokens * ranks * self.topk) // (ranks * self.experts))
             return 4, 4 * slots * self.width * 2
@@ -199,6 +227,16 @@ job j {{
         between = 4 * slots * self.width * 2 + 3 * choices * 4
         inside = choices + count_most(choices * ranks // self.outer, ranks // (self.outer * self.inner), self.inner)
         return (11, between + 2 * inside * self.width * 2) if self.inner > 1 else (7, between)
+
+    def count_once(self, tokens):
+        """Tokens go to places and come back, in forward and in backward; numbers and weights of their experts go along, and gradients of weights come back."""
+        def slots_of(places):
+            tenthousands = math.ceil(10_000 * share_of_place(places, self.topk, self.groups, self.top_groups))
+            return places * -(-tokens * tenthousands // 10_000)
+        bytes_of_slot = 4 * self.width * 2 + 3 * self.topk * 4
+        if self.steps == 1 or self.inner == 1:
+            return 7, slots_of(self.outer) * bytes_of_slot
+        return 14, (slots_of(self.outer) + slots_of(self.outer * self.inner)) * bytes_of_slot
 
 
 def prove(stagec, folder, number, seed, keep):
