@@ -3,6 +3,7 @@
 #include "RuleConditions.h"
 #include "stage/Compiler/Diagnostics.h"
 #include "stage/Compiler/MachineRates.h"
+#include "stage/Compiler/PlanStores.h"
 #include "stage/Compiler/Session.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IRGen/IRGen.h"
@@ -125,7 +126,7 @@ bool stage::runMiddle(Compilation &c, const PassOptions &passes) {
     return false;
   }
   // No op is made beyond this point.
-  c.program = buildProgram(*c.graph, c.diags);
+  c.program = buildProgram(*c.graph, c.diags, &c.session.getStores().schedules);
   return c.program != nullptr;
 }
 
