@@ -7,12 +7,14 @@
 #ifndef STAGE_COMPILER_PLANSTORES_H
 #define STAGE_COMPILER_PLANSTORES_H
 
+#include "stage/Compiler/KnownGraphs.h"
 #include "stage/Schedule/KnownSchedules.h"
 
 namespace stage {
 
 struct PlanStores {
   KnownSchedules schedules; ///< That need no second check.
+  KnownGraphs graphs;       ///< That schedules have in common.
 };
 
 } // namespace stage
