@@ -3,6 +3,7 @@
 #include "RuleConditions.h"
 #include "stage/Compiler/Diagnostics.h"
 #include "stage/Compiler/MachineRates.h"
+#include "stage/Compiler/PlanStores.h"
 #include "stage/Compiler/Session.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IRGen/IRGen.h"
@@ -119,13 +120,17 @@ bool stage::runMiddle(Compilation &c, const PassOptions &passes) {
   // The model may come with its backward, made for the microbatches of another plan.
   if (c.graph->findPhase(PhaseKind::Backward))
     setGradientSeed(*c.graph);
+  // Where graphs of models are kept, so are those of plans, unless somebody looks at passes.
+  bool isKept =
+      c.models && !passes.printAfterAll && passes.printAfter.empty() && !passes.verifyEach && !passes.timePasses;
+  bool good = !isKept || c.session.getStores().graphs.run(c.graph, c.diags);
   manager.addRemaining(*c.graph);
-  if (!manager.run(*c.graph) || c.diags.hasErrors()) {
+  if (!good || !manager.run(*c.graph) || c.diags.hasErrors()) {
     noteRuleConditions(c);
     return false;
   }
   // No op is made beyond this point.
-  c.program = buildProgram(*c.graph, c.diags);
+  c.program = buildProgram(*c.graph, c.diags, &c.session.getStores().schedules);
   return c.program != nullptr;
 }
 

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Compiler/Session.h"
 #include "stage/AST/AST.h"
+#include "stage/Compiler/PlanStores.h"
 #include "stage/IRGen/ModelCache.h"
 #include "stage/Sema/Program.h"
 #include "stage/Support/Files.h"
@@ -40,7 +41,7 @@ Result::Result(Session &session, bool warningsAreErrors)
 
 Session::Session(SessionOptions options, DiagnosticConsumer *consumer)
     : options(std::move(options)), diags(sources, consumer), ast(std::make_unique<ast::ASTContext>()),
-      models(std::make_unique<ModelCache>(differentiate)) {
+      models(std::make_unique<ModelCache>(differentiate)), stores(std::make_unique<PlanStores>()) {
   diags.setWarningsAreErrors(this->options.warningsAreErrors);
   diags.setLibrary(this->options.stdlibDir);
 }

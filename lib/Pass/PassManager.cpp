@@ -14,17 +14,16 @@ PassManager::PassManager(llvm::ArrayRef<PassInfo> registry, DiagnosticEngine &di
     : registry(registry), diags(diags), options(std::move(options)), out(out) {}
 
 const PassInfo *PassManager::find(llvm::StringRef name, SMLoc loc) {
+  auto found = llvm::find_if(registry, [&](const PassInfo &pass) { return pass.name == name; });
+  if (found != registry.end())
+    return found;
   const PassInfo *nearest = nullptr;
   unsigned distance = ~0u;
-  for (const PassInfo &pass : registry) {
-    if (pass.name == name)
-      return &pass;
-    unsigned d = name.edit_distance(pass.name);
-    if (d < distance) {
+  for (const PassInfo &pass : registry)
+    if (unsigned d = name.edit_distance(pass.name); d < distance) {
       distance = d;
       nearest = &pass;
     }
-  }
   if (nearest)
     diags.report(loc, diag::UnknownPass) << name << nearest->name;
   return nullptr;

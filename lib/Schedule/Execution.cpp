@@ -34,7 +34,7 @@ std::optional<Execution::Need> Execution::getNeed(unsigned stage, const Unit &un
   if (!hasMessages(unit.kind))
     return std::nullopt;
   bool forward = isForward(unit.kind);
-  std::optional<unsigned> needed = forward ? schedule.getPrevious(virtualStage) : schedule.getNext(virtualStage);
+  std::optional<unsigned> needed = (forward ? before : behind)[virtualStage];
   return needed ? std::optional(Need{*needed, forward}) : std::nullopt;
 }
 
@@ -42,6 +42,14 @@ Execution::Execution(const Schedule &schedule, llvm::function_ref<int64_t(UnitRe
     : schedule(schedule), places(invertPlacement(schedule)),
       ends(size_t(schedule.getNumVirtualStages()) * schedule.microbatches * 2, -1), start(schedule.stages),
       endsOfUnits(schedule.stages), busy(schedule.stages, 0) {
+  for (unsigned virtualStage = 0; virtualStage < places.size(); ++virtualStage) {
+    before.push_back(schedule.getPrevious(virtualStage));
+    behind.push_back(schedule.getNext(virtualStage));
+  }
+  for (unsigned stage = 0; stage < schedule.stages; ++stage) {
+    start[stage].reserve(schedule.units[stage].size());
+    endsOfUnits[stage].reserve(schedule.units[stage].size());
+  }
   std::vector<int64_t> free(schedule.stages, 0);
   std::vector<unsigned> awake(schedule.stages);
   std::iota(awake.rbegin(), awake.rend(), 0);
@@ -69,7 +77,7 @@ Execution::Execution(const Schedule &schedule, llvm::function_ref<int64_t(UnitRe
         bool forward = isForward(unit.kind);
         unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
         endOf(virtualStage, unit.microbatch, forward) = free[stage];
-        if (auto waiting = forward ? schedule.getNext(virtualStage) : schedule.getPrevious(virtualStage))
+        if (auto waiting = (forward ? behind : before)[virtualStage])
           awake.push_back(places[*waiting].first);
       }
     }

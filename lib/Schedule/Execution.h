@@ -51,7 +51,8 @@ private:
 
   const Schedule &schedule;
   std::vector<std::pair<unsigned, unsigned>> places;
-  std::vector<int64_t> ends; ///< Of forward and input gradients, -1 before.
+  std::vector<std::optional<unsigned>> before, behind; ///< Neighbours by virtual stage: asked of each unit.
+  std::vector<int64_t> ends;                           ///< Of forward and input gradients, -1 before.
   std::vector<std::vector<int64_t>> start, endsOfUnits;
   std::vector<int64_t> busy;
   int64_t makespan = 0;

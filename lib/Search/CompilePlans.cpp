@@ -258,8 +258,11 @@ void Searcher::compileAll(SessionThreads &threads) {
     if (!count || isStopped())
       break;
     std::atomic<size_t> numCompiled = 0;
+    // One thread takes neighbours in a row, which have much in common (PlanStores.h).
+    std::vector<Candidate *> ofRound(order.begin() + done, order.begin() + done + count);
+    llvm::sort(ofRound, [](Candidate *a, Candidate *b) { return a->number < b->number; });
     threads.forEach(count, [&](Session &own, size_t i) {
-      Candidate &candidate = *order[done + i];
+      Candidate &candidate = *ofRound[i];
       meter.advance();
       if (isTooSlow(candidate.time)) {
         candidate.state = State::TooSlow;

@@ -28,25 +28,38 @@ public:
     Beside,  ///< Computes on a stream of its own.
     Collective,
   };
-  Role getRole(const Op &op) {
-    auto [known, isNew] = roles.try_emplace(&op, Role::None);
+  struct OpBound {
+    Role role = Role::None;
+    Ticks price = 0; ///< 0: the machine does not say, or ranks differ.
+  };
+  OpBound get(const Op &op, unsigned stage, unsigned environment) {
+    auto [found, isNew] = known.try_emplace(&op);
+    Known &of = found->second;
     if (isNew)
-      known->second = findRole(op);
-    return known->second;
-  }
-
-  /// 0: the machine does not say, or ranks differ.
-  Ticks get(const Op &op, unsigned stage, unsigned environment) {
+      of.role = findRole(op);
+    if (of.role == Role::None)
+      return {};
     // What computes takes the same on all stages.
-    bool isOfStage = isCollective(op.kind);
+    bool isOfStage = of.role == Role::Collective;
     uint64_t place = uint64_t(environment) * program.numStages + (isOfStage ? stage : 0);
-    auto [known, isNew] = prices.try_emplace({&op, place}, 0);
-    if (isNew)
-      known->second = isOfStage ? findCollective(op, stage, environment) : findWork(op, environment);
-    return known->second;
+    if (of.place != place) {
+      auto [price, isNewPrice] = prices.try_emplace({&op, place}, 0);
+      if (isNewPrice)
+        price->second = isOfStage ? findCollective(op, stage, environment) : findWork(op, environment);
+      of.place = place;
+      of.price = price->second;
+    }
+    return {of.role, of.price};
   }
 
 private:
+  /// Of an op its role, and its price where it was asked for last.
+  struct Known {
+    Role role = Role::None;
+    uint64_t place = ~uint64_t(0);
+    Ticks price = 0;
+  };
+
   Role findRole(const Op &op) const {
     if (isCollective(op.kind))
       return Role::Collective;
@@ -102,7 +115,7 @@ private:
   OpCosts costs;
   SizeBinding binding;
   std::optional<unsigned> bound; ///< The environment of the binding.
-  llvm::DenseMap<const Op *, Role> roles;
+  llvm::DenseMap<const Op *, Known> known;
   llvm::DenseMap<std::pair<const Op *, uint64_t>, Ticks> prices; ///< By environment, and stage where stages differ.
   std::map<std::pair<unsigned, unsigned>, GroupPlace> places;
 };
@@ -127,8 +140,7 @@ public:
 
 private:
   /// Of what an op of the unit waits for.
-  Ticks runCollective(const Op &op, Ticks ready) {
-    Ticks price = prices.get(op, stage, environment);
+  Ticks runCollective(const Op &op, Ticks price, Ticks ready) {
     messages[op.stream] += price;
     if (!ready)
       return 0; // it may have run before the unit
@@ -140,17 +152,18 @@ private:
     Ticks ready = 0;
     for (const Value *operand : op.getOperands())
       ready = std::max(ready, made.lookup(getName(operand)));
-    switch (prices.getRole(op)) {
+    auto [role, price] = prices.get(op, stage, environment);
+    switch (role) {
     case OpPrices::Role::Compute:
-      busy += prices.get(op, stage, environment);
-      ready = computed = std::max(ready, computed) + prices.get(op, stage, environment);
+      busy += price;
+      ready = computed = std::max(ready, computed) + price;
       break;
     case OpPrices::Role::Beside:
       if (ready)
-        ready += prices.get(op, stage, environment);
+        ready += price;
       break;
     case OpPrices::Role::Collective:
-      ready = runCollective(op, ready);
+      ready = runCollective(op, price, ready);
       break;
     case OpPrices::Role::None:
       break;

@@ -4,6 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <map>
+#include <set>
 
 using namespace stage;
 
@@ -96,20 +97,37 @@ private:
     }
   }
 
+  /// Levels on which the tasks of a lane communicate.
+  std::set<unsigned> listLevels(unsigned lane) const {
+    std::set<unsigned> levels;
+    for (size_t id : lanes[lane])
+      if (isCommunication(tasks[id]))
+        levels.insert(tasks[id].level);
+    return levels;
+  }
+
   void addSharing() {
+    std::vector<std::set<unsigned>> levels;
+    for (unsigned lane = 0; lane < numLanes; ++lane)
+      levels.push_back(listLevels(lane));
+    auto haveCommon = [&](unsigned lane, unsigned other) {
+      return llvm::any_of(levels[lane], [&](unsigned level) { return levels[other].count(level); });
+    };
     for (unsigned other = 0; other < numLanes; ++other) {
-      std::map<unsigned, std::vector<Ticks>> sums; // by level
-      for (size_t id : lanes[other])
-        if (isCommunication(tasks[id]) && !sums.count(tasks[id].level))
-          sums[tasks[id].level] = sumUp(
-              other, [&](const TimedTask &task) { return isCommunication(task) && task.level == tasks[id].level; });
-      for (unsigned lane = 0; lane < numLanes && !sums.empty(); ++lane)
-        if (lane != other)
-          forEachMeeting(lane, other, isCommunication, [&](size_t id, size_t begin, size_t end) {
-            auto found = sums.find(tasks[id].level);
-            if (found != sums.end())
-              pay(id, std::min(alone[id], found->second[end] - found->second[begin]));
-          });
+      std::map<unsigned, std::vector<Ticks>> sums; // by level, of those that a lane has in common with this one
+      for (unsigned lane = 0; lane < numLanes; ++lane) {
+        if (lane == other || !haveCommon(lane, other))
+          continue;
+        for (unsigned level : levels[other])
+          if (levels[lane].count(level) && !sums.count(level))
+            sums[level] =
+                sumUp(other, [&](const TimedTask &task) { return isCommunication(task) && task.level == level; });
+        forEachMeeting(lane, other, isCommunication, [&](size_t id, size_t begin, size_t end) {
+          auto found = sums.find(tasks[id].level);
+          if (found != sums.end())
+            pay(id, std::min(alone[id], found->second[end] - found->second[begin]));
+        });
+      }
     }
   }
 

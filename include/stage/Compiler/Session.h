@@ -1,7 +1,7 @@
 //===- Session.h - a program that is compiled many times -------*- C++ -*-===//
 //
 // A session reads a program with everything that it imports, once, and compiles any number of plans of it. What plans
-// have in common is kept: syntax trees, sizes, and the graphs of models (ModelCache).
+// have in common is kept: syntax trees, sizes, the graphs of models (ModelCache), and checked schedules (PlanStores).
 //
 //   DiagnosticPrinter printer(llvm::errs());
 //   Session session({.input = "job.stg", .stdlibDir = "/usr/share/stagec/stdlib"}, &printer);
@@ -32,6 +32,8 @@
 #include "llvm/ADT/STLExtras.h"
 
 namespace stage {
+
+struct PlanStores;
 
 /// The files of a program.
 struct SessionOptions {
@@ -78,6 +80,7 @@ public:
   DiagnosticEngine &getDiags() { return diags; }
   SizeContext &getSizes() { return sizes; }
   ModelCache &getModels() { return *models; }
+  PlanStores &getStores() { return *stores; }
   /// With which steps are compared; null: the library has none.
   const MeasuredSets *getMeasured() const { return measured.get(); }
   ast::ASTContext &getContext() { return *ast; }
@@ -97,6 +100,7 @@ private:
   std::shared_ptr<const MeasuredSets> measured;
   SizeContext sizes;
   std::unique_ptr<ModelCache> models;
+  std::unique_ptr<PlanStores> stores;
 };
 
 /// Threads that compile plans of one session, each with sizes and models of its own, which are kept from call to call.

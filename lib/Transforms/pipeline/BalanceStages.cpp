@@ -223,11 +223,13 @@ private:
 } // namespace
 
 /// By virtual stage, the most microbatches between their first and their last unit there; of copies of one the most of
-/// any.
+/// any. Where FLOPs are balanced no load is that of a microbatch in flight, and 1 stands for any number.
 static std::vector<int64_t> countMostInFlight(const Graph &graph) {
   const PipelineInfo &pipeline = graph.pipeline;
   unsigned numStages = pipeline.axis ? graph.mesh[*pipeline.axis].size : 1;
   std::vector<int64_t> inFlight(countVirtualStages(graph), 1);
+  if (pipeline.balance != Balance::Memory)
+    return inFlight;
   for (unsigned stage = 0; stage < pipeline.units.size(); ++stage) {
     llvm::DenseMap<std::pair<unsigned, unsigned>, size_t> last;
     const std::vector<Unit> &units = pipeline.units[stage];

@@ -26,7 +26,7 @@
 #include "ProgramLimits.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/Packing.h"
-#include "stage/Schedule/Schedule.h"
+#include "stage/Schedule/KnownSchedules.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Walk/Arrivals.h"
@@ -39,8 +39,8 @@ using namespace stage;
 namespace {
 class ProgramBuilder {
 public:
-  ProgramBuilder(Graph &graph, const PipelineLayout &layout, DiagnosticEngine &diags)
-      : graph(graph), layout(layout), diags(diags), crossings(graph, layout) {
+  ProgramBuilder(Graph &graph, const PipelineLayout &layout, KnownSchedules &known, DiagnosticEngine &diags)
+      : graph(graph), layout(layout), known(known), diags(diags), crossings(graph, layout) {
     for (Block &phase : graph.getPhases())
       if (!isOncePerStep(phase.getPhase()))
         kinds.push_back(phase.getPhase());
@@ -356,7 +356,7 @@ private:
     schedule.placement = graph.pipeline.placement;
     schedule.copies = graph.pipeline.copies;
     schedule.training = graph.training;
-    return checkForwardPhases(schedule) && checkSchedule(schedule, diags) && checkBindings(schedule) &&
+    return checkForwardPhases(schedule) && known.check(schedule, diags) && checkBindings(schedule) &&
            checkPairs(schedule) && takeUnits(schedule, program) && checkMessages(std::move(schedule), program);
   }
 
@@ -443,18 +443,27 @@ private:
   bool checkMessages(Schedule schedule, Program &program) {
     for (unsigned stage = 0; stage < schedule.stages; ++stage)
       schedule.units[stage] = program.stages[stage].units;
+    // Which templates have work decides when recvs are posted; those with collectives wait for sends.
+    std::vector<bool> work;
     llvm::DenseMap<const UnitTemplate *, bool> groups;
-    RecvPosts oneAhead;
     for (const StageProgram &stage : program.stages)
-      oneAhead.push_back(Arrivals(graph, stage).listPosts());
-    auto communicates = [&](unsigned stage, const Unit &unit) {
-      const UnitTemplate *found = program.stages[stage].find(unit.kind, unit.chunk);
-      auto [known, isNew] = groups.try_emplace(found, false);
-      if (isNew)
-        known->second = communicatesInGroups(*found);
-      return known->second;
+      for (unsigned chunk = 0; chunk != program.numChunks; ++chunk)
+        for (PhaseKind kind : kinds) {
+          const UnitTemplate *found = stage.find(kind, chunk);
+          bool communicates = groups[found] = found && communicatesInGroups(*found);
+          work.push_back(communicates);
+          work.push_back(found && hasWork(graph, found->items));
+        }
+    auto listPosts = [&] {
+      RecvPosts oneAhead;
+      for (const StageProgram &stage : program.stages)
+        oneAhead.push_back(Arrivals(graph, stage).listPosts());
+      return oneAhead;
     };
-    std::optional<RecvPosts> posts = postRecvs(schedule, std::move(oneAhead), communicates, diags);
+    auto communicates = [&](unsigned stage, const Unit &unit) {
+      return groups.lookup(program.stages[stage].find(unit.kind, unit.chunk));
+    };
+    std::optional<RecvPosts> posts = known.post(schedule, work, listPosts, communicates, diags);
     for (unsigned stage = 0; posts && stage < schedule.stages; ++stage)
       program.stages[stage].posts = std::move((*posts)[stage]);
     return posts.has_value();
@@ -519,6 +528,7 @@ private:
 
   Graph &graph;
   const PipelineLayout &layout;
+  KnownSchedules &known;
   DiagnosticEngine &diags;
   CrossingValues crossings;
   llvm::BitVector fedStages; ///< That begin with what others have sampled.
@@ -534,7 +544,8 @@ bool stage::communicatesInGroups(const UnitTemplate &unit) {
   return found;
 }
 
-std::unique_ptr<Program> stage::buildProgram(Graph &graph, DiagnosticEngine &diags) {
+std::unique_ptr<Program> stage::buildProgram(Graph &graph, DiagnosticEngine &diags, KnownSchedules *known) {
   std::optional<PipelineLayout> layout = computePipelineLayout(graph, diags);
-  return layout ? ProgramBuilder(graph, *layout, diags).run() : nullptr;
+  KnownSchedules none;
+  return layout ? ProgramBuilder(graph, *layout, known ? *known : none, diags).run() : nullptr;
 }

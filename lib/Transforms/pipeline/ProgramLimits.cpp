@@ -1,6 +1,7 @@
 //===- ProgramLimits.cpp - what is too large to compile -------------------===//
 #include "ProgramLimits.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace stage;
 
@@ -43,6 +44,26 @@ struct StageSize {
     }
   }
 };
+
+/// What the stages that were looked at run. Stages in between run the same ops, for other layers.
+class SeenItems {
+public:
+  /// True if the stage runs an op or moves a value that no stage before it does.
+  bool add(const StageProgram &stage) {
+    bool isNew = false;
+    for (const UnitTemplate &unit : stage.templates)
+      for (const ProgramItem &item : unit.items) {
+        if (item.op) // of several bodies the iterations say which run
+          isNew |= seen.insert(item.op).second || item.op->bodies.size() > 1;
+        for (const Value *value : item.values)
+          isNew |= seen.insert(value).second;
+      }
+    return isNew;
+  }
+
+private:
+  llvm::DenseSet<const void *> seen;
+};
 } // namespace
 
 bool stage::checkNumOperations(const Program &program, DiagnosticEngine &diags) {
@@ -50,13 +71,14 @@ bool stage::checkNumOperations(const Program &program, DiagnosticEngine &diags) 
   __int128 all = 0, lowered = 0;
   StageSize widest;
   AxisSet varying = 0;
+  SeenItems seen;
   for (const StageProgram &stage : program.stages) {
     StageSize size;
     for (const UnitTemplate &unit : stage.templates)
       size.add(unit.items);
     all += size.operations;
     // Stages are cut from the same repeats: the first with work to tell ranks apart by stands for all.
-    if (!varying)
+    if (!varying && seen.add(stage))
       varying = findVaryingAxes(program, stage);
     lowered += size.operations * graph.mesh.getGroupSize(varying);
     if (size.most > widest.most || !widest.largest)

@@ -106,9 +106,11 @@ private:
 
   /// Whether the size doubles where the batch does.
   Power visitSize(Size size) const {
+    if (std::optional<Rational> constant = size.getConstant(); constant && constant->num != 0)
+      return 0;
     double values[2];
+    SizeBinding binding = graph.binding;
     for (int factor : {1, 2}) {
-      SizeBinding binding = graph.binding;
       for (unsigned i = 0; i < def.indices.size(); ++i)
         binding.bind(def.indices[i].name, isOfBatch(i) ? 12 * factor : 12);
       SizeValue value = evaluate(size, binding);
@@ -182,15 +184,18 @@ private:
     constexpr int rounds = 3;
     for (unsigned i = 0; i < op.getNumResults(); ++i)
       set(op.getResult(i), powers.lookup(op.getOperand(i)), summedBy.lookup(op.getOperand(i)));
-    for (int round = 0; round < rounds; ++round)
+    bool changes = true; // else another round is like this one
+    for (int round = 0; round < rounds && std::exchange(changes, false); ++round)
       for (auto &body : op.bodies) {
         for (unsigned i = 0; i < op.getNumResults(); ++i)
           set(body->getArgument(i), powers.lookup(op.getResult(i)), summedBy.lookup(op.getResult(i)));
         visitBlock(*body);
         for (unsigned i = 0; i < op.getNumResults(); ++i) {
-          const Value *next = body->getTerminator()->getOperand(i);
-          Power before = powers.lookup(op.getResult(i)), after = powers.lookup(next);
-          set(op.getResult(i), join(before, after), summedBy.lookup(after > before ? next : op.getResult(i)));
+          const Value *next = body->getTerminator()->getOperand(i), *result = op.getResult(i);
+          Power before = powers.lookup(result), after = powers.lookup(next), joined = join(before, after);
+          const Op *by = summedBy.lookup(after > before ? next : result);
+          changes |= joined != before || by != summedBy.lookup(result);
+          set(result, joined, by);
         }
       }
   }

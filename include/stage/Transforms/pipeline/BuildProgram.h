@@ -12,9 +12,11 @@
 
 namespace stage {
 
+class KnownSchedules;
+
 /// The program refers to the graph, which must outlive it unchanged. Null after errors: a schedule whose units cannot
-/// be read, do not fit the pipeline, or would never finish.
-std::unique_ptr<Program> buildProgram(Graph &graph, DiagnosticEngine &diags);
+/// be read, do not fit the pipeline, or would never finish. `known`: of other graphs; null: there is none.
+std::unique_ptr<Program> buildProgram(Graph &graph, DiagnosticEngine &diags, KnownSchedules *known = nullptr);
 
 /// Whether units of a template take part in collectives, which stand in one order with what they send.
 bool communicatesInGroups(const UnitTemplate &unit);
