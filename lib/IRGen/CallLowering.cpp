@@ -12,9 +12,11 @@
 // Limits: modules are called inside each other at most 200 deep.
 //
 //===----------------------------------------------------------------------===//
+#include "ArgumentOrder.h"
 #include "ModuleLowering.h"
 #include "stage/IR/text/Text.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/IRGen/Suggestions.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Program.h"
@@ -89,14 +91,23 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
   return results.size() == 1 ? results.front() : CTValue::tuple(std::move(results));
 }
 
+static std::string listDims(const ast::TensorType &type) {
+  std::string text;
+  for (const ast::ShapeDim &dim : type.dims)
+    text += (text.empty() ? "" : ", ") + ast::textOf(dim.size);
+  return text;
+}
+
 bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,
-                                 const ast::ModuleDecl &decl, llvm::StringRef param) {
+                                 const ast::ModuleDecl &decl, llvm::StringRef param, llvm::StringRef otherOrder) {
   if (pattern.dims.size() != value.type.getNumDims()) {
     DiagnosticBuilder message = diags.report(range.Start, diag::WrongNumDims)
                                 << decl.name.name << param << describeDimCount(pattern.dims.size())
                                 << int64_t(value.type.getNumDims());
     message.range(range);
     message.note(pattern.loc(), diag::PreviousHere) << param;
+    if (!otherOrder.empty())
+      message.note(SMLoc(), diag::OperandsInOtherOrder) << otherOrder;
     return false;
   }
   for (unsigned d = 0; d < pattern.dims.size(); ++d) {
@@ -116,7 +127,14 @@ bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, S
                                   << decl.name.name << ("dim " + llvm::Twine(d) + " of '" + param + "'")
                                   << (extent.dim ? extent.dim->name : extent.size.str()) << expected->str();
       message.range(range);
-      message.note(pattern.dims[d].size->loc(), diag::PreviousHere) << param;
+      if (param != "result") {
+        message.note(pattern.dims[d].size->loc(), diag::PreviousHere) << param;
+        return false;
+      }
+      std::string found;
+      for (const Extent &each : value.type.shape)
+        found += (found.empty() ? "" : ", ") + (each.dim ? each.dim->name : each.size.str());
+      message.note(pattern.dims[d].size->loc(), diag::ReturnedShape) << decl.name.name << found << listDims(pattern);
       return false;
     }
   }
@@ -138,13 +156,26 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
   std::string instance = expr.as ? expr.as.name.str() : decl.name.name.lower();
   Place inside{joinPath(place.scope, instance), place.block, &decl, place.inLoop};
   Environment body(evaluator.getProgram().getFile(decl));
+  std::vector<TensorArgument> before; // this one and those before it
   for (unsigned i = 0; i < decl.params.size(); ++i) {
     const ast::Param &param = decl.params[i];
     const ast::Argument *argument = (*matched)[i];
     if (param.tensor) {
       const ast::Expr *given = argument ? argument->value : param.defaultValue;
       Value *value = expectTensor(argument ? lower(given, env, place) : lower(given, body, inside), given->range);
-      if (!value || !bindPattern(*param.tensor, *value, given->range, body, decl, param.name.name))
+      if (!value)
+        return std::nullopt;
+      before.push_back({value, given->range});
+      // The tensors behind it say whether it stands in the wrong place.
+      std::string otherOrder;
+      if (value->type.getNumDims() != param.tensor->dims.size()) {
+        for (unsigned j = i + 1; j < decl.params.size(); ++j)
+          if (decl.params[j].tensor && (*matched)[j])
+            if (Value *other = expectTensor(lower((*matched)[j]->value, env, place), (*matched)[j]->value->range))
+              before.push_back({other, (*matched)[j]->value->range});
+        otherOrder = suggestOrder(decl.name.name, decl.params, before);
+      }
+      if (!bindPattern(*param.tensor, *value, given->range, body, decl, param.name.name, otherOrder))
         return std::nullopt;
       body.define(param.name.name, tensor(value));
       continue;

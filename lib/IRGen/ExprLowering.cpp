@@ -11,6 +11,7 @@
 #include "IndexNames.h"
 #include "ModuleLowering.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/IRGen/Suggestions.h"
 #include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"
 #include "llvm/ADT/StringExtras.h"
@@ -198,6 +199,26 @@ bool ModuleLowering::checkElementTypes(ast::BinaryOp op, llvm::ArrayRef<TensorAr
   return false;
 }
 
+/// `let y[b, s, d] = x[b, s, d] + p[d];`: the dims of the smaller tensor meet the last ones of the other.
+static std::string suggestSum(const TensorType &shape, SMRange whole, const TensorType &type, SMRange part) {
+  std::vector<std::string> indices;
+  for (const Extent &extent : shape.shape) {
+    std::string index = extent.dim ? llvm::StringRef(extent.dim->name).lower() : std::string("i");
+    while (llvm::is_contained(indices, index))
+      index += "2";
+    indices.push_back(index);
+  }
+  size_t skipped = shape.getNumDims() >= type.getNumDims() ? shape.getNumDims() - type.getNumDims() : 0;
+  auto getName = [](SMRange range, llvm::StringRef other) {
+    llvm::StringRef text(range.Start.getPointer(), size_t(range.End.getPointer() - range.Start.getPointer()));
+    bool isName = llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+    return (isName ? text : other).str();
+  };
+  std::string all = llvm::join(indices, ", ");
+  return "let y[" + all + "] = " + getName(whole, "x") + "[" + all + "] + " + getName(part, "p") + "[" +
+         llvm::join(llvm::makeArrayRef(indices).drop_front(skipped), ", ") + "];";
+}
+
 std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
                                                               std::optional<double> scalarLeft,
                                                               std::optional<double> scalarRight, SMRange range,
@@ -248,6 +269,7 @@ std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, 
         DiagnosticBuilder message = diags.report(tensors[i].range.Start, diag::CannotAlign)
                                     << seen << wanted << (extent.dim ? extent.dim->name : extent.size.str());
         message.range(tensors[i].range).range(tensors[widest].range);
+        message.note(SMLoc(), diag::AlignInstead) << suggestSum(shape, tensors[widest].range, type, tensors[i].range);
         return std::nullopt;
       }
       taken[fits.front()] = true;

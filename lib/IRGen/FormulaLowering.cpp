@@ -15,6 +15,12 @@
 
 using namespace stage;
 
+/// `, 'x * sigmoid(x)'`; empty: its body says it in statements.
+static std::string describeFormula(const ast::Decl *decl) {
+  auto *op = llvm::dyn_cast_or_null<ast::OpDecl>(decl);
+  return op && op->formula ? ", '" + ast::textOf(op->formula) + "'" : "";
+}
+
 const Formula *OpLowering::indexFormula(unsigned index) {
   Formula node{};
   node.kind = Formula::Kind::Index;
@@ -280,7 +286,8 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   std::optional<Formula::Function> function = parseFunction(name);
   if (!function || env->find(name) || evaluator.getProgram().lookup(env->getFile(), name)) {
     noteCall(diags.report(expr.loc(), diag::NotSupportedYet).range(expr.range)
-             << "a call of '" + name + "' in a formula; call it in a module, or write its formula out");
+             << "a call of '" + name + "' in a formula; call it in a module, or write its formula out" +
+                    describeFormula(evaluator.getProgram().lookup(env->getFile(), name)));
     return nullptr;
   }
   if (arguments.size() == 1)

@@ -36,6 +36,7 @@
 #include "stage/IR/graph/Packing.h"
 #include "stage/IR/text/Text.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/IRGen/Suggestions.h"
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/InferenceWords.h"
@@ -68,7 +69,14 @@ bool ModuleLowering::lowerInference() {
   const sema::BoundInference &inference = *job.inference;
   auto hasOutput = [](const ast::Stmt *stmt) { return llvm::isa<ast::OutputStmt>(stmt); };
   if (llvm::none_of(job.model->body, hasOutput)) {
-    diags.report(job.modelRange.Start, diag::OutputMissing).range(job.modelRange) << job.model->name.name;
+    DiagnosticBuilder error = diags.report(job.modelRange.Start, diag::OutputMissing).range(job.modelRange)
+                              << job.model->name.name;
+    // Of a loss, the scores are its first argument.
+    llvm::ArrayRef<ast::Stmt *> body = job.model->body;
+    auto *returned = body.empty() ? nullptr : llvm::dyn_cast<ast::ReturnStmt>(body.back());
+    if (auto *call = returned ? llvm::dyn_cast<ast::CallExpr>(returned->value) : nullptr; call && !call->args.empty())
+      error.note(returned->loc(), diag::OutputBeforeReturn)
+          << "let logits = " + ast::textOf(call->args.front().value) + ";";
     return false;
   }
   if (inference.draft && llvm::none_of(inference.draft->body, hasOutput)) {

@@ -4,6 +4,7 @@
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"
+#include <functional>
 
 using namespace stage;
 
@@ -82,9 +83,40 @@ const Dim *ModuleLowering::nameCompound(const ast::CompoundExpr &compound, Size 
   return dim;
 }
 
+/// `F@modell`: an axis that no strategy in sight has, neither in its mesh nor among its parameters, is mistyped.
+static void warnUnknownAxis(const Graph &graph, const sema::Program &program, const ast::Ident &ident,
+                            DiagnosticEngine &diags) {
+  llvm::StringRef name = ident.name;
+  std::function<bool(llvm::ArrayRef<ast::Stmt *>)> hasAxis = [&](llvm::ArrayRef<ast::Stmt *> body) {
+    return llvm::any_of(body, [&](const ast::Stmt *stmt) {
+      auto isNamed = [&](const auto &axis) { return axis.name.name == name; };
+      if (auto *mesh = llvm::dyn_cast<ast::MeshStmt>(stmt))
+        return llvm::any_of(mesh->axes, isNamed) ||
+               llvm::any_of(mesh->second, [&](const ast::Ident &axis) { return axis.name == name; });
+      if (auto *alias = llvm::dyn_cast<ast::AxisAliasStmt>(stmt))
+        return alias->name.name == name;
+      auto *choice = llvm::dyn_cast<ast::IfStmt>(stmt);
+      return choice && (hasAxis(choice->thenBody) || hasAxis(choice->elseBody));
+    });
+  };
+  for (const ast::File *file : program.getFiles())
+    for (const ast::Decl *decl : file->decls)
+      if (auto *strategy = llvm::dyn_cast<ast::StrategyDecl>(decl))
+        if (hasAxis(strategy->body) ||
+            llvm::any_of(strategy->params, [&](const ast::Param &param) { return param.name.name == name; }))
+          return;
+  std::string axes;
+  for (const Axis &axis : graph.mesh.getAxes())
+    axes += (axes.empty() ? "; the mesh of this job has " : ", ") + axis.name;
+  diags.report(ident.loc(), diag::AxisOfNoMesh).range(ident.range) << name << axes;
+}
+
 std::optional<AxisList> ModuleLowering::lowerAxes(const ast::AxisListSyntax &axes) {
   AxisList list;
   hasAxes = true;
+  for (const ast::Ident &name : axes.axes)
+    if (job.strategy.decl && job.strategy.expand({name, name.range}).empty())
+      warnUnknownAxis(graph, evaluator.getProgram(), name, diags);
   // Axes that the mesh of the job lacks have size 1.
   for (llvm::StringRef name : job.strategy.expand(axes)) {
     std::optional<AxisId> axis = graph.mesh.find(name);
@@ -214,7 +246,10 @@ std::optional<llvm::SmallVector<Value *, 2>> ModuleLowering::lowerBody(const Roo
 }
 
 void ModuleLowering::appendReturn(const RootModel &model, llvm::ArrayRef<Value *> values, Block &block) {
-  auto op = std::make_unique<Op>(OpKind::Return, model.decl->loc());
+  // Where it returns, unless it ends in another way.
+  llvm::ArrayRef<ast::Stmt *> body = model.decl->body;
+  bool returns = !body.empty() && llvm::isa<ast::ReturnStmt>(body.back());
+  auto op = std::make_unique<Op>(OpKind::Return, returns ? body.back()->loc() : model.decl->loc());
   for (Value *value : values)
     op->addOperand(value);
   block.append(std::move(op));

@@ -130,8 +130,9 @@ private:
   std::optional<CTValue> callOp(const ast::OpDecl &decl, const ast::CallExpr &expr, Environment &env, Place &place);
   std::optional<CTValue> callModule(const ast::ModuleDecl &decl, const ast::CallExpr &expr, Environment &env,
                                     Place &place);
+  /// `otherOrder`: the call with two tensors exchanged, if they fit so.
   bool bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,
-                   const ast::ModuleDecl &decl, llvm::StringRef param);
+                   const ast::ModuleDecl &decl, llvm::StringRef param, llvm::StringRef otherOrder = "");
 
   // Shapes.
   std::optional<TensorType> lowerType(const ast::TensorType &type, DType dtype, const Environment &env);

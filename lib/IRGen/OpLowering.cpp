@@ -1,8 +1,10 @@
 //===- OpLowering.cpp - an op of the program becomes an OpDef -------------===//
 #include "OpLowering.h"
+#include "ArgumentOrder.h"
 #include "IndexNames.h"
 #include "stage/IR/graph/Subscripts.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/IRGen/Suggestions.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -101,6 +103,8 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
     for (const ast::ShapeDim &dim : dims)
       wanted += (wanted.empty() ? "" : ", ") + ast::textOf(dim.size);
     message.note(SMLoc(), diag::OperandDims) << opName << name << "[" + wanted + "]";
+    if (std::string other = declared ? suggestOrder(opName, declared->params, given) : ""; !other.empty())
+      message.note(SMLoc(), diag::OperandsInOtherOrder) << other;
     return false;
   };
   if (numPacks > 1) {
@@ -237,6 +241,8 @@ llvm::SmallVector<Value *, 2> OpLowering::call(const ast::OpDecl &decl, llvm::Ar
   def.name = declName = decl.name.name.str();
   def.loc = decl.loc();
   calledAt = range;
+  declared = &decl;
+  given = arguments;
   if (!refuseClauses(decl))
     return {};
   unsigned next = 0;
@@ -251,6 +257,10 @@ llvm::SmallVector<Value *, 2> OpLowering::call(const ast::OpDecl &decl, llvm::Ar
         DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongDType)
                                     << def.name << param.name.name << getName(*wanted) << getName(found);
         message.range(argument.range);
+        if (std::string other = suggestOrder(def.name, decl.params, arguments); !other.empty())
+          message.note(SMLoc(), diag::OperandsInOtherOrder) << other;
+        else if (argument.value->getOp() && argument.value->getOp()->kind == OpKind::Input)
+          message.note(argument.value->loc, diag::CastOperand) << stage::describe(*argument.value) << getName(*wanted);
         return {};
       }
     }

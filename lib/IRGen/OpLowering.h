@@ -180,7 +180,10 @@ private:
   /// The first operand whose element type is free: the others are integers if it is (R13.5).
   Value *firstFree = nullptr;
   std::string firstFreeName;
-  SMRange calledAt; ///< Of a declared op.
+  // Of a declared op.
+  SMRange calledAt;
+  const ast::OpDecl *declared = nullptr;
+  llvm::ArrayRef<TensorArgument> given;
 
   /// An element that is read at more than the indices of its operand.
   struct Access {

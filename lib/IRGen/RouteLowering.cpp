@@ -214,7 +214,8 @@ bool OpLowering::noteTable(const sema::CTValue &load, std::string &table) {
     return reportLoad("tokens are routed apart for each position of '" + def.indices[apart.front()].name +
                       "', and one list does not say how for each");
   if (load.getKind() != sema::CTValue::Kind::List)
-    return reportLoad(llvm::Twine("it is ") + load.describeKind() + ", not a list");
+    return reportLoad(llvm::Twine("it is ") + load.describeKind() +
+                      ", not a list; a parameter with a list for each layer is written [[3, 1], [1, 3]]");
   SizeValue size = evaluateCount(target.size, graph.binding);
   if (size && size.value.num != int64_t(load.getElements().size()))
     return reportLoad(llvm::Twine(load.getElements().size()) + " entries for " + size.value.str() + " positions of '" +

@@ -109,7 +109,7 @@ std::optional<PathPattern> stage::lowerPattern(const ast::Pattern &syntax, Diagn
   for (size_t open = path.find('['); open != llvm::StringRef::npos; open = path.find('[', open + 1))
     if (!path.substr(open).startswith("[*]")) {
       diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range)
-          << "a rule for one iteration of a repeat";
+          << "a rule for one iteration of a repeat; write [*], which means all of them";
       return std::nullopt;
     }
   std::optional<PathPattern> pattern = PathPattern::parse(path);

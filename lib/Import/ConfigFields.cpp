@@ -60,7 +60,12 @@ std::optional<ConfigFields> ConfigFields::read(unsigned buffer, DiagnosticEngine
   std::optional<llvm::json::Value> value = parseJson(quoteWords(text), error);
   if (!value || !value->getAsObject()) {
     size_t byte = value ? 0 : takePlace(error);
-    diags.report(getPlace(byte), diag::NoConfiguration) << (value ? "this is no object" : error);
+    diags.report(getPlace(byte), diag::NoConfiguration)
+        << (value                                           ? "this is no object"
+            : text.contains(" --") || text.startswith("--") ? "these are arguments, which 'stagec import "
+                                                              "--launcher=NAME args.txt' reads; 'stagec doc' lists "
+                                                              "the launchers"
+                                                            : error);
     return std::nullopt;
   }
   ConfigFields fields(std::move(*value), getPlace(text.find('{')));

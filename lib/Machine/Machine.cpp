@@ -111,7 +111,12 @@ bool Machine::checkNumRanks(int64_t numRanks, SMLoc loc, DiagnosticEngine &diags
   if (!rates || rates->name.empty())
     return true;
   if (numRanks > getMostRanks()) {
-    diags.report(loc, diag::MachineTooSmall) << numRanks << rates->name << getMostRanks();
+    diags.report(loc, diag::MachineTooSmall)
+        << numRanks << rates->name << getMostRanks()
+        << (levels.empty()
+                ? "give it a level, as in 'level rail { ranks = " + std::to_string(numRanks) + "; rate = 50GB/s; }'"
+                : "give its outermost level as many, as in 'level " + levels.back().name +
+                      " { ranks = " + std::to_string(numRanks) + "; ... }', or the strategy fewer ranks");
     return false;
   }
   if (isFilled)

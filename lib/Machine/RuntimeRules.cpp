@@ -243,6 +243,13 @@ void RuleFormulas::reportNoName(const Op &op, const KernelRule &rule, llvm::Stri
         names.push_back(each.name);
   }
   llvm::StringRef name = symbol.contains('.') ? symbol.split('.').second : symbol;
+  if (!symbol.contains('.') && findValue(named, name)) {
+    diags.report(rule.range.Start, diag::KernelBareName)
+        .range(rule.range)
+        .with(name, describeNamed(named))
+        .note(named.loc, diag::KernelOfOp);
+    return;
+  }
   diags.report(rule.range.Start, diag::KernelNoName)
       .range(rule.range)
       .with(describeNamed(named), name, llvm::join(names, ", "))

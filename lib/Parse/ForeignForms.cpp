@@ -242,6 +242,8 @@ std::string Place::findLoop() const {
     return "the range of a repeat stands in brackets: write 'repeat " + text(begin + 1).str() + "[" +
            slice(range, last) + "] { ... }'";
   }
+  if (text(begin) == "while" && at == begin + 1)
+    return "there is no 'while': a loop runs over a range, as in 'for i in 0..m { ... }'";
   int range = text(begin) == "for" ? findWord("range", begin, at) : -1;
   if (range < 0 || text(range + 1) != "(")
     return "";
@@ -286,6 +288,8 @@ std::string Place::findImport() const {
            (text(names + 1) == "*" ? ";'" : " (" + slice(names + 1, end) + ");'");
   if (text(begin) != "import")
     return "";
+  if (at == begin && expected == "a declaration")
+    return "imports stand before all declarations: move '" + slice(begin, end) + ";' to the beginning of the file";
   int last = type(at - 1) == StageLexer::DOT ? at - 1 : at;
   if (text(at) == "as")
     return "a file has no second name, and its names stand alone: write '" + slice(begin, last) + ";'";
@@ -335,6 +339,27 @@ std::string Place::findHead() const {
 std::string Place::findStatement() const {
   if (text(at) == "=" && isOneOf(text(begin), {"if", "require", "for"}))
     return "values are compared by '==', as in 'D == 64'";
+  if (text(at) == ":" && at == begin + 1 && expected == "'in' or '='")
+    return "values to try stand behind 'in': write '" + text(begin).str() + " in " + slice(at + 1, end) + ";'";
+  if (text(at) == ":" && isIn("launcher"))
+    return "a flag is said by '=': write '" + slice(begin, at) + " = " + slice(at + 1, end) + ";'";
+  if (isIn("job") && isOneOf(text(begin), {"exclude", "forbid", "without", "skip", "constraint", "constrain"}) &&
+      at == begin + 1) {
+    std::string condition = slice(at, end);
+    bool isExcluded = text(begin) != "constraint" && text(begin) != "constrain";
+    return "what a plan must meet is said by 'require': write 'require " +
+           (isExcluded ? "!(" + condition + ")" : condition) + ";'";
+  }
+  if (text(at) == "{" && isIn("job") && type(at - 1) == StageLexer::ASSIGN)
+    return "an entry names a declaration: write '" + text(begin).str() + " my { ... }' outside of the job, and '" +
+           text(begin).str() + " = my;' here";
+  if (text(at) == "(" && text(begin) == "level")
+    return "ranks of a level are an entry: write 'level " + text(begin + 1).str() +
+           " { ranks = " + slice(at + 1, findEnd(at + 1)) + "; ... }'";
+  if (expected == "'unit'" && text(at - 1) == "by" && isName(at))
+    return "what is gathered at once is a unit of the model: write '" + slice(begin, at) + " unit layers[*];'";
+  if (text(at) == "to" && expected.contains("'->'"))
+    return "tokens and slots are names of indices, with '->' between them, as in 'routes b, s, j -> x, c;'";
   if (text(at) == ":" && expected == "'='")
     return "an entry is given by '=': write '" + slice(begin, at) + " = " + slice(at + 1, end) + ";'";
   if (text(at) == ":" && expected.contains("')'"))

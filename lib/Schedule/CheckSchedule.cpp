@@ -218,6 +218,7 @@ private:
 
   void reportCycle(const Execution &execution, unsigned first) {
     std::optional<DiagnosticBuilder> message;
+    std::tuple<unsigned, std::string, std::string> earlier; // a stage, what it should run, and before what
     unsigned stage = first;
     do {
       const Unit &blocked = getBlocked(execution, stage);
@@ -231,8 +232,15 @@ private:
         message.emplace(complete(diags.report(place(blocked.loc), diag::ScheduleStuck)));
       else
         complete(message->note(place(blocked.loc), diag::ScheduleWaits));
+      // The cycle ends if the stage runs what is needed before it waits itself.
+      const Unit &wanted = schedule.get(needed), &waiting = getBlocked(execution, needed.stage);
+      if (isForward(wanted.kind) && !isForward(waiting.kind))
+        earlier = {needed.stage, wanted.str(), waiting.str()};
       stage = needed.stage;
     } while (stage != first);
+    if (!std::get<1>(earlier).empty())
+      message->note(SMLoc(), diag::ScheduleRunEarlier)
+          << llvm::Twine(std::get<0>(earlier)) << std::get<1>(earlier) << std::get<2>(earlier);
   }
 
   const Schedule &schedule;

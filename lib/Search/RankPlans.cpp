@@ -157,12 +157,12 @@ bool Searcher::reportNothing() {
     for (size_t i = 0; i != result.names.size(); ++i)
       if (!result.nearest->values[i].empty())
         plan += (plan.empty() ? "" : ", ") + result.names[i] + " = " + result.nearest->values[i];
-    session.getDiags().report(SMLoc(), diag::NothingFits)
+    session.getDiags().report(jobPlace, diag::NothingFits)
         << formatCount(result.numTooLarge) << plan << formatBytes(result.nearest->needs)
         << formatBytes(result.nearest->limit);
     return false;
   }
-  DiagnosticBuilder error = session.getDiags().report(SMLoc(), diag::EmptySearch) << numCandidates;
+  DiagnosticBuilder error = session.getDiags().report(jobPlace, diag::EmptySearch) << numCandidates;
   for (size_t rule = 0; rule != numByRule.size(); ++rule)
     if (numByRule[rule])
       error.note(spaces->getLocation(rule), diag::ExcludedHere)

@@ -53,6 +53,7 @@ bool Searcher::bindSpace() {
   if (!job)
     return false;
   result.job = job->name.name.str();
+  jobPlace = job->name.loc();
   result.base = request.plan;
   std::optional<std::vector<sema::SearchedStrategy>> strategies =
       sema::findSearchedStrategies(session.getFiles(), *job, request.changes, session.getDiags());

@@ -101,6 +101,7 @@ private:
 
   Session &session;
   const SearchRequest &request;
+  SMLoc jobPlace;
   std::optional<Spaces> spaces;
   std::vector<size_t> numByRule;
   std::vector<Candidate> candidates;

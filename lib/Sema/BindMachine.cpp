@@ -337,8 +337,9 @@ private:
       diags.report(name.loc(), diag::LevelsDoNotNest)
           .range(name.range)
           .with(outer.name, outer.ranks, inner.ranks, inner.name)
-          .note(before.loc(), diag::PreviousHere)
-          .with(inner.name);
+          .note(before.loc(), diag::NameInstead)
+          .with("write, for example, 'level " + outer.name + " { ranks = " + std::to_string(inner.ranks * 2) +
+                "; ... }', two groups of '" + inner.name + "', which is declared here");
       return false;
     }
     return checkUsed();

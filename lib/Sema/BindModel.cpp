@@ -2,7 +2,9 @@
 #include "BindModel.h"
 #include "Extends.h"
 #include "JobWords.h"
+#include "Meanings.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include <map>
 
 using namespace stage;
@@ -46,7 +48,10 @@ bool ModelBinder::readArguments(const JobCall &call) {
         argument.expr ? evaluator.evaluate(argument.expr, Environment(*call.file)) : std::optional(argument.value);
     auto *config = value && value->isDecl() ? dyn_cast<ast::ConfigDecl>(value->getDecl()) : nullptr;
     if (value && (!config || hasConfig)) {
-      diags.report(argument.range.Start, diag::ConfigExpected).range(argument.range) << model.name.name;
+      DiagnosticBuilder error = diags.report(argument.range.Start, diag::ConfigExpected).range(argument.range)
+                                << model.name.name;
+      if (std::string text = getText(argument.range); StringRef(text).startswith("\""))
+        error.note(SMLoc(), diag::FormInstead) << (model.name.name + "(" + StringRef(text).trim('"') + ")").str();
       config = nullptr;
     }
     hasConfig |= config != nullptr;

@@ -10,6 +10,7 @@
 #include "JobWords.h"
 #include "Meanings.h"
 #include "NameChecker.h"
+#include "StepHints.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
@@ -229,7 +230,7 @@ void EntryChecker::checkNameOf(StringRef kind, const ast::NameExpr &name) {
   if (use(name.name) || lookupDecl(name.name, name.range) || findBuiltin(name.name) || program.isLegalWord(name.name))
     return;
   DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownName).range(name.range) << name.name;
-  if (!program.suggestImport(error, name.name))
+  if (!suggestImportOfKind(error, program, name.name, kind))
     program.suggestOfKind(error, name.name, name.range, kind, file);
 }
 
@@ -332,10 +333,18 @@ void EntryChecker::checkStep(const ast::Expr *expr) {
     ScopeGuard inSteps(*this); // where a prefill ends they begin
     if (llvm::isa<ast::ForArgExpr>(argument.value))
       for (const ast::Argument &other : call->args)
-        if (other.name && other.name.name == sequenceDim)
-          define(SymbolKind::Scalar, other.name);
-    if (auto *name = dyn_cast<ast::NameExpr>(argument.value); name && argument.name.name == optimizerWord)
-      checkNameOf(optimizerWord, *name);
+        // `prompt = 64` is reported as what it is, and 'S' is then no second fault.
+        if (other.name && (other.name.name == sequenceDim ||
+                           !findStepHint(other.name.name, /*isTraining=*/false, {sequenceDim}).empty()))
+          define(SymbolKind::Scalar, {sequenceDim, other.name.range});
+    StringRef word = argument.name ? argument.name.name : StringRef();
+    StringRef kind = word == optimizerWord   ? optimizerWord
+                     : word == sampleWord    ? "module"
+                     : word == draftWord     ? modelWord
+                     : word == prefilledWord ? jobWord
+                                             : StringRef();
+    if (auto *name = dyn_cast<ast::NameExpr>(argument.value); name && !kind.empty())
+      checkNameOf(kind, *name);
     else
       checkExpr(argument.value);
   }

@@ -48,6 +48,7 @@ private:
   bool isCallable(StringRef name) override;
   void checkOutside(const ast::Expr *expr) override { checkExpr(expr); }
   void reportUnknownName(StringRef name, SMRange range, diag::Message<diag::Text> id) override;
+  void explainUnknown(DiagnosticBuilder &error, StringRef name) override;
 
   const ast::OpDecl &op;
   IndexSet operandIndices;              ///< Of operands and `size c` parameters: they have a size.
@@ -422,6 +423,16 @@ void OpChecker::reportUnknownName(StringRef name, SMRange range, diag::Message<d
     candidates.push_back({index, place.Start});
   DiagnosticBuilder error = diags.report(range.Start, id).range(range) << name;
   suggestNearest(error, name, range, candidates);
+}
+
+/// `flops = 2 * B;`: the dims of a model are no names of an op.
+void OpChecker::explainUnknown(DiagnosticBuilder &error, StringRef) {
+  std::string names;
+  for (const auto &[index, place] : indices)
+    names += ((names.empty() ? "" : ", ") + index).str();
+  if (!names.empty())
+    error.note(SMLoc(), diag::NameInstead)
+        << "an op knows its indices, " + names + ", its parameters, and 'volume', the elements of its result";
 }
 
 void stage::sema::checkOp(const Program &program, const ast::File &file, const ast::OpDecl &op) {

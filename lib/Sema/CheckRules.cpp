@@ -85,6 +85,9 @@ private:
   void checkStmt(const ast::Stmt *stmt);
   void checkUnit(const ast::ExprStmt &stmt);
   void checkFunction(const ast::FnStmt &fn);
+  void explainUnknown(DiagnosticBuilder &error, StringRef name) override;
+
+  std::string params;
 };
 } // namespace
 
@@ -387,6 +390,8 @@ void StrategyChecker::checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owne
 void ScheduleChecker::check(const ast::ScheduleDecl &schedule) {
   ScopeGuard scope(*this);
   checkParams(schedule.params, /*mustBeUsed=*/false);
+  for (const ast::Param &param : schedule.params)
+    params += ((params.empty() ? "" : ", ") + param.name.name).str();
   if (schedule.params.size() < numScheduleParams)
     diags.report(schedule.name.loc(), diag::ScheduleParameters).range(schedule.name.range) << schedule.name.name;
   else
@@ -495,8 +500,27 @@ void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
     candidates.push_back({getName(kind), SMLoc()});
   SMRange range = call ? call->callee->range : stmt.range;
   DiagnosticBuilder error = diags.report(range.Start, diag::UnknownUnit).range(range);
-  if (callee && findNearest(callee->name, candidates))
+  if (!callee)
+    return;
+  // `backward_w` is nearer to `backward`, and means more.
+  std::vector<Candidate> longer;
+  for (const Candidate &candidate : candidates)
+    if (candidate.name.startswith(callee->name) || (callee->name.size() > 9 && candidate.name.size() > 9))
+      longer.push_back(candidate);
+  static constexpr StringRef messages[] = {"send", "recv", "receive", "isend", "irecv", "wait", "sync", "barrier"};
+  if (llvm::is_contained(messages, callee->name))
+    error.note(SMLoc(), diag::NameInstead)
+        << "messages between stages follow from the units, and are not written; leave it out";
+  else if (const Candidate *nearest = findNearest(callee->name, longer))
+    suggestNearest(error, callee->name, range, *nearest);
+  else if (findNearest(callee->name, candidates))
     suggestNearest(error, callee->name, range, candidates);
+}
+
+void ScheduleChecker::explainUnknown(DiagnosticBuilder &error, StringRef) {
+  if (!params.empty())
+    error.note(SMLoc(), diag::NameInstead)
+        << "a schedule knows its parameters, which are " + params + ": stages, microbatches and this stage come first";
 }
 
 void stage::sema::checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy,

@@ -161,9 +161,15 @@ void SearchChecker::checkValues(const ast::SearchStmt::Values &entry) {
     known.push_back({gpusWord, SMLoc()});
     suggestMeant(error, program, name, entry.name.range, known);
   }
-  if (!entry.isOne && !mayBeList(entry.values))
-    diags.report(entry.values->loc(), diag::WrongKind).range(entry.values->range) << "a list or a range of values"
-                                                                                  << "'" + textOf(entry.values) + "'";
+  if (!entry.isOne && !mayBeList(entry.values)) {
+    std::string text = textOf(entry.values);
+    DiagnosticBuilder error = diags.report(entry.values->loc(), diag::WrongKind).range(entry.values->range)
+                              << "a list or a range of values"
+                              << "'" + text + "'";
+    if (StringRef(text).startswith("(") && StringRef(text).endswith(")"))
+      error.note(SMLoc(), diag::NameInstead)
+          << "a list stands in brackets: write '[" + text.substr(1, text.size() - 2) + "]'";
+  }
   if (auto *list = dyn_cast<ast::ListExpr>(entry.values); list && entry.isOne && isNumber(name))
     diags.report(list->loc(), diag::ListForOne).range(list->range) << name << textOf(list);
   if (!entry.isOne)

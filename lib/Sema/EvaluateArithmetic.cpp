@@ -15,6 +15,7 @@
 #include "EvaluatorSupport.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Evaluator.h"
+#include "stage/Sema/Suggestions.h"
 #include <cmath>
 
 using namespace stage;
@@ -175,6 +176,10 @@ std::optional<CTValue> Evaluator::evaluateArithmetic(const ast::BinaryExpr *expr
       error.note(SMLoc(), diag::RanksOfAxes);
     if (left.isDecl() && right.isDecl())
       error.note(SMLoc(), diag::PartsByWith);
+    const CTValue &named = left.isDecl() ? left : right;
+    if (named.isDecl() && llvm::isa<ast::MachineDecl>(named.getDecl()))
+      error.note(SMLoc(), diag::NameInstead) << "the number of ranks is that of the strategy's mesh: write '" +
+                                                    named.getDecl()->name.name.str() + "' alone";
     return std::nullopt;
   }
   std::optional<int64_t> leftInteger = left.getInteger(), rightInteger = right.getInteger();

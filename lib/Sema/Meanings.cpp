@@ -24,6 +24,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -48,6 +49,30 @@ static void forEachLine(StringRef folder, StringRef name, llvm::function_ref<voi
   if (buffer)
     (*buffer)->getBuffer().split(lines, '\n');
   llvm::for_each(lines, visit);
+}
+
+/// The first words of each line of the library that begin a declaration: `module`, `Greedy`.
+static void forEachLibraryDecl(const Program &program, llvm::function_ref<void(StringRef kind, StringRef name)> visit) {
+  std::string folder = findLibrary(program);
+  std::error_code error;
+  if (folder.empty())
+    return;
+  for (llvm::sys::fs::directory_iterator it(folder, error), end; it != end && !error; it.increment(error))
+    if (StringRef name = llvm::sys::path::filename(it->path()); name.endswith(".stg"))
+      forEachLine(folder, name, [&](StringRef line) {
+        StringRef kind = line.take_while(llvm::isAlpha);
+        StringRef declared = line.drop_front(kind.size());
+        if (!kind.empty() && declared.consume_front(" "))
+          visit(kind, declared.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }));
+      });
+}
+
+bool stage::sema::suggestImportOfKind(DiagnosticBuilder &error, const Program &program, StringRef name,
+                                      StringRef kind) {
+  bool isOfKind = false;
+  forEachLibraryDecl(program,
+                     [&](StringRef word, StringRef declared) { isOfKind |= word == kind && declared == name; });
+  return isOfKind && program.suggestImport(error, name);
 }
 
 void stage::sema::suggestImportUnlessVisible(DiagnosticBuilder &error, const Program &program, StringRef name,
@@ -331,11 +356,26 @@ static const ast::Decl *findOwner(const Program &program, ArrayRef<ast::Param> p
   return best;
 }
 
+/// `zero = 1`: what a flag that has no value of its own says of a parameter that is no truth; empty: nothing.
+static std::string findFormOfFlag(const Program &program, const ast::Param &param, StringRef name) {
+  for (const ForeignWord &word : listForeignWords(program))
+    if (word.target == param.name.name && !word.value.empty() && word.value != "true" &&
+        reduceWord(word.word) == reduceWord(name))
+      return (param.name.name + " = " + word.value).str();
+  return "";
+}
+
 void stage::sema::explainArgument(DiagnosticBuilder &error, const Program *program, ArrayRef<ast::Param> params,
                                   const ast::Ident &name, StringRef value, ArrayRef<StringRef> others) {
   std::vector<Candidate> names;
   for (const ast::Param &param : params)
     names.push_back({param.name.name, param.name.loc()});
+  static constexpr StringRef ofTensors[] = {"dim", "axis", "keepdim", "keepdims", "dims"};
+  if (llvm::is_contained(ofTensors, name.name)) {
+    error.note(SMLoc(), diag::NameInstead)
+        << "on which dims it works, its declaration says: leave '" + name.name.str() + "' out";
+    return;
+  }
   auto isSpelledAlike = [&](const Candidate &known) { return known.name.equals_insensitive(name.name); };
   if (program && llvm::none_of(names, isSpelledAlike)) {
     const ast::Decl *owner = findOwner(*program, params, name.name, others);
@@ -346,6 +386,9 @@ void stage::sema::explainArgument(DiagnosticBuilder &error, const Program *progr
     }
     std::string form;
     if (const ast::Param *meant = findMeant(*program, params, name.name, value, form)) {
+      // `distributed_optimizer = true` is a value of `zero`, which is none of both.
+      if (form.empty() && (value == "true" || value == "True"))
+        form = findFormOfFlag(*program, *meant, name.name);
       if (!form.empty()) {
         error.note(meant->name.loc(), diag::WriteArgument) << name.name << form;
         return;
@@ -452,6 +495,10 @@ StringRef stage::sema::findEntryHint(StringRef owner, StringRef name) {
                "the split over ranks is said by the strategy, as in 'strategy = megatron(dp = 4, tp = 8);'")
         .Cases("hardware", "device", "gpu", "cluster", "system",
                "rates and capacities are said by a machine, as in 'machine = h100;'")
+        .Cases(
+            "memory", "memory_limit", "max_memory", "limit", "budget", "capacity",
+            "what fits is asked by '--fits=80GB' and by 'require memory <= 80GB;' of a search; the memory of a device "
+            "is 'memory.capacity = 80GB;' of its machine")
         .Cases("framework", "software", "backend", "the software is said by a runtime, as in 'runtime = pytorch;'")
         .Cases("optimizer", "batch", "batch_size", "microbatch", "train", "training", "task", "b", "s",
                "it belongs to the step, as in 'step = train(B = 8, S = 1024, microbatch = 1, optimizer = adamw);'")

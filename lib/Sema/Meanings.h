@@ -33,6 +33,8 @@ StringRef findEntryHint(StringRef owner, StringRef name);
 /// Whether a size of the model has this name: a parameter or a dim.
 bool hasDim(const ast::ModuleDecl &model, StringRef name);
 
+/// Program::suggestImport() of what begins with the word `kind`.
+bool suggestImportOfKind(DiagnosticBuilder &error, const Program &program, StringRef name, StringRef kind);
 /// Program::suggestImport(), unless `from` sees the name.
 void suggestImportUnlessVisible(DiagnosticBuilder &error, const Program &program, StringRef name,
                                 const ast::File &from);

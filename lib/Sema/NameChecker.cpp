@@ -90,6 +90,12 @@ StringRef stage::sema::findNameInstead(StringRef name) {
       .Default("");
 }
 
+/// `lookup(ids, pos)`: what is not called is no function, `cos`.
+static bool isFunction(BuiltinKind kind) {
+  return kind == BuiltinKind::ElementFunction || kind == BuiltinKind::Reduction;
+}
+static bool isCalled(SMRange range) { return range.End.isValid() && *range.End.getPointer() == '('; }
+
 void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<diag::Text> id) {
   std::vector<Candidate> candidates;
   for (const Scope &scope : scopes)
@@ -99,7 +105,7 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
     for (const Candidate &candidate : program.getVisibleNames(file))
       candidates.push_back(candidate);
     for (const Builtin &builtin : getBuiltins())
-      if (mayMeanBuiltin())
+      if (mayMeanBuiltin() && (isCalled(range) || !isFunction(builtin.kind)))
         candidates.push_back({builtin.name, SMLoc()});
   }
   if (!reportedNames.insert(name).second && id == diag::UnknownName)
@@ -139,8 +145,6 @@ std::string NameChecker::findSpelledOtherwise(StringRef name, ArrayRef<Candidate
   for (StringRef ending : {"_loss", "_layer", "_module"})
     shorter.consume_back(ending);
   for (StringRef wanted : {StringRef(snake), shorter}) {
-    if (wanted == name)
-      continue;
     for (const Candidate &candidate : candidates)
       if (candidate.name.equals_insensitive(wanted))
         return candidate.name.str();
@@ -157,10 +161,17 @@ void NameChecker::checkName(StringRef name, SMRange range) {
 
 /// `x.shape[1]`, `f(x).mean()`: tensors have neither members nor methods. False: nothing of this kind.
 bool NameChecker::checkMember(const ast::MemberExpr &member) {
-  auto *base = dyn_cast<ast::NameExpr>(member.base);
+  const auto *base = dyn_cast<ast::NameExpr>(member.base);
   StringRef name = member.member.name;
   const Symbol *symbol = base ? find(base->name) : nullptr;
   // `nn.Linear`, `std.runtimes.pytorch`: the names of a file stand alone.
+  for (const ast::Expr *inner = member.base; !base && llvm::isa<ast::MemberExpr>(inner);) {
+    inner = llvm::cast<ast::MemberExpr>(inner)->base;
+    base = dyn_cast<ast::NameExpr>(inner);
+    symbol = base ? find(base->name) : nullptr;
+    if (base && (symbol || program.lookup(file, base->name)))
+      return false;
+  }
   if (base && !symbol && !program.lookup(file, base->name) && !findBuiltin(base->name)) {
     std::vector<Candidate> visible = program.getVisibleNames(file);
     std::string known = findSpelledOtherwise(name, visible);
@@ -404,6 +415,12 @@ void NameChecker::reportUnknownEntry(const ast::Ident &name, StringRef owner, Ar
     if (candidate.name.startswith(group) && candidate.name.substr(group.size()).startswith("."))
       alike.push_back(candidate);
   bool isNear = findNearest(name.name, known) != nullptr;
+  // `bf16` is the end of `flops.bf16`.
+  if (alike.empty() && !isNear)
+    for (const Candidate &candidate : known)
+      if (candidate.name.size() > name.name.size() && candidate.name.endswith(name.name) &&
+          candidate.name.drop_back(name.name.size()).endswith("."))
+        alike.push_back(candidate);
   suggestNearest(error, name.name, name.range, alike.empty() || isNear ? known : llvm::makeArrayRef(alike));
 }
 

@@ -129,11 +129,18 @@ void Overrides::resolve(ArrayRef<Target> targets, bool isLast) {
 void Overrides::explainUnknown(DiagnosticBuilder &error, const Define &define, StringRef last, ArrayRef<Target> targets,
                                ArrayRef<Candidate> candidates) {
   StringRef name = define.name;
-  if (StringRef instead = findEntryHint("job", last); !instead.empty() && !findNearest(last, candidates)) {
+  StringRef owner = name.rsplit('.').second.empty() ? StringRef() : name.split('.').first;
+  bool isOfJob = owner.empty() || owner == "job";
+  if (StringRef instead = isOfJob ? findEntryHint("job", last) : StringRef();
+      !instead.empty() && !findNearest(last, candidates)) {
     error.note(SMLoc(), diag::NameInstead) << instead;
     return;
   }
-  StringRef owner = name.rsplit('.').second.empty() ? StringRef() : name.split('.').first;
+  if (StringRef instead = owner.empty() ? StringRef() : findEntryHint(owner, name.drop_front(owner.size() + 1));
+      !instead.empty()) {
+    error.note(SMLoc(), diag::NameInstead) << instead;
+    return;
+  }
   std::vector<std::string> names;
   for (const Target &target : targets) {
     std::string full = (target.owner + "." + target.name).str();
@@ -152,6 +159,13 @@ void Overrides::explainUnknown(DiagnosticBuilder &error, const Define &define, S
   } else if (!meant.empty()) {
     auto found = llvm::find_if(candidates, [&](const Candidate &candidate) { return candidate.name == meant; });
     error.note(found->loc, diag::DidYouMean) << meant;
+  } else if (owner.empty()) {
+    std::vector<std::string> all;
+    for (const Target &target : targets)
+      if (target.owner != "machine" && target.owner != "runtime" && !llvm::is_contained(all, target.name.str()))
+        all.push_back(target.name.str());
+    if (!all.empty())
+      error.note(SMLoc(), diag::ChooseOneOf) << llvm::join(all, ", ");
   }
 }
 

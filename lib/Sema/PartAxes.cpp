@@ -211,6 +211,14 @@ void PartAxes::reportUnknown(const ast::Ident &name, const Environment &env, con
     error.note(mesh->loc(), diag::MeshNotTaken);
     return;
   }
+  // `dp` where the mesh has `data`.
+  auto beginsAlike = [&](const Candidate &each) { return each.name.startswith(name.name.take_front()); };
+  if (llvm::count_if(candidates, beginsAlike) == 1) {
+    const Candidate &meant = *llvm::find_if(candidates, beginsAlike);
+    error.fixIt(name.range, meant.name);
+    error.note(meant.loc, diag::DidYouMean) << meant.name;
+    return;
+  }
   const ast::ModuleDecl *model = evaluator.getModel();
   if (model && hasDim(*model, name.name) && !candidates.empty())
     error.note(SMLoc(), diag::DimAsAxis) << name.name << model->name.name << candidates.front().name;

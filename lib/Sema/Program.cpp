@@ -466,6 +466,7 @@ static StringRef getWord(const ast::Decl &decl) {
          : llvm::isa<ast::PrecisionDecl>(decl) ? "precision"
          : llvm::isa<ast::MachineDecl>(decl)   ? "machine"
          : llvm::isa<ast::RuntimeDecl>(decl)   ? "runtime"
+         : llvm::isa<ast::JobDecl>(decl)       ? "job"
                                                : "";
 }
 
@@ -505,7 +506,10 @@ void Program::suggestOfKind(DiagnosticBuilder &error, StringRef name, SMRange at
   std::vector<std::string> names;
   for (const Candidate &candidate : candidates)
     names.push_back(candidate.name.str());
-  error.note(SMLoc(), diag::ChooseOfLibrary) << llvm::join(names, ", ") << places;
+  if (places.empty())
+    error.note(SMLoc(), diag::ChooseOneOf) << llvm::join(names, ", ");
+  else
+    error.note(SMLoc(), diag::ChooseOfLibrary) << llvm::join(names, ", ") << places;
 }
 
 void stage::sema::suggestNearest(DiagnosticBuilder &error, StringRef name, SMRange at, ArrayRef<Candidate> candidates) {

@@ -88,9 +88,27 @@ private:
   }
 
   void cut(ArrayRef<BoundAxis> reading) {
-    for (const Place &place : listPlaces(reading))
-      for (int64_t distance : {place.begin, place.end})
-        cuts.try_emplace(distance, place.axis);
+    for (const Place &place : listPlaces(reading)) {
+      cuts.try_emplace(place.begin, nullptr);
+      if (place.axis->size > 1)
+        cuts[place.end] = place.axis;
+    }
+  }
+
+  /// `1, 2, 4`: sizes with which an axis of the second reading ends where the first one may be cut.
+  std::string listSizesThatFit(const BoundAxis &axis, int64_t inner) const {
+    constexpr int64_t mostTried = 1 << 12, mostListed = 8;
+    std::string text;
+    int64_t ranks = countRanks(first), listed = 0;
+    for (int64_t size = 1; size <= mostTried && size * inner <= ranks && listed != mostListed; ++size) {
+      int64_t end = size * inner;
+      auto fits = [&](const Place &place) { return place.end % end == 0 || end % place.end == 0; };
+      if (ranks % end || !llvm::all_of(listPlaces(first), fits))
+        continue;
+      text += (text.empty() ? "" : ", ") + std::to_string(size);
+      ++listed;
+    }
+    return text;
   }
 
   bool checkCuts() {
@@ -98,9 +116,13 @@ private:
       auto next = std::next(it);
       if (next->first % it->first == 0)
         continue;
-      diags.report(range.Start, diag::MeshReadingsCross).range(range)
-          << it->second->name.name << it->second->size << next->second->name.name << next->second->size << it->first
-          << next->first;
+      const BoundAxis &a = *it->second, &b = *next->second;
+      DiagnosticBuilder error = diags.report(range.Start, diag::MeshReadingsCross).range(range)
+                                << a.name.name << a.size << b.name.name << b.size << it->first << next->first;
+      bool isFirst = find(second, a.name.name) == &a;
+      const BoundAxis &changed = isFirst ? a : b;
+      if (std::string sizes = listSizesThatFit(changed, (isFirst ? it : next)->first / changed.size); !sizes.empty())
+        error.note(SMLoc(), diag::NameInstead) << "sizes of '" + changed.name.name.str() + "' that fit are " + sizes;
       return false;
     }
     return true;

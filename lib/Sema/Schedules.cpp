@@ -73,9 +73,24 @@ private:
 };
 } // namespace
 
+/// What to write in place of a unit or list that does not fit; empty: the message says it.
+static StringRef findInstead(diag::ID message, StringRef text) {
+  if (message == diag::ScheduleListStage)
+    return "the list has a list of units for each stage, as in 'list([[F0, F1, B0, B1], [F0, B0, F1, B1]]);'";
+  if (message == diag::ScheduleListUnit && text.startswith("\""))
+    return "units have no quotes, as in [F0, B0]";
+  if (message == diag::NoSuchChunk)
+    return "chunks are the virtual stages of a stage: 'forward(i)' runs chunk 0, and a schedule with 'virtual 2;' has "
+           "two of them";
+  return message == diag::NoSuchMicrobatch ? "a loop over all microbatches is 'for i in 0..m { ... }'" : "";
+}
+
 template <diag::Kind... Missing, typename... Arguments>
 bool ScheduleRunner::fail(SMRange range, diag::Message<Missing...> message, const Arguments &...arguments) {
   DiagnosticBuilder error = diags.report(range.Start, message).range(range).with(arguments...);
+  StringRef source(range.Start.getPointer(), range.isValid() ? 1 : 0);
+  if (StringRef instead = findInstead(message, source); !instead.empty())
+    error.note(SMLoc(), diag::NameInstead) << instead;
   error.note(usedAt.Start, diag::ScheduleUsedHere) << schedule.name.name << stages << microbatches << stage;
   return false;
 }

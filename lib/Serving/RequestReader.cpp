@@ -175,7 +175,12 @@ private:
       return;
     }
     if (!object) {
-      fault(draft, "", diag::BadRequest) << (value ? "this is none" : error);
+      fault(draft, "", diag::BadRequest) << (!value ? error
+                                             : value->getAsArray()
+                                                 ? "this is a list: write each object on a line of its own, without "
+                                                   "'[', ']' and the commas between objects"
+                                                 : "this is none; write one as in {\"arrival\": 0.5, \"prompt\": "
+                                                   "100, \"output\": 20}");
       return;
     }
     // In the order of the line, which is not that of the object.

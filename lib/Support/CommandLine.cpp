@@ -112,6 +112,10 @@ static std::string explainSurplus() {
       return ("error: '" + define + " " + given + " " + word + "' gives no value: write '" + define + " " + given +
               "=" + word + "'")
           .str();
+    if (word.contains('='))
+      return ("error: each value has its own '" + define + "': write '" + define + " " + given + " " + define + " " +
+              word + "'")
+          .str();
     return ("error: '" + word + "' belongs to no option: several values of a name are '" + define + " " + given + "," +
             word + "'")
         .str();
@@ -136,6 +140,33 @@ static std::string explainCommand() {
                        : ", and the commands are " + llvm::join(names, ", ");
 }
 
+/// `80GiB`, `<n>`: how the help calls the value of an option; empty: it has no name.
+static std::string getValueName(llvm::StringRef option) {
+  auto &options = cl::getRegisteredOptions(getSubcommand(firstArgument));
+  auto found = options.find(option);
+  if (found == options.end())
+    return "";
+  llvm::StringRef value = found->second->ValueStr;
+  return value.empty() || llvm::isDigit(value.front()) ? value.str() : "<" + value.str() + ">";
+}
+
+/// `for the --gpus option: '8-64' value invalid for uint argument!`, `for the --fits option: requires a value!`;
+/// empty: another message.
+static std::string explainValue(llvm::StringRef line) {
+  auto [option, fault] = line.split(" option: ");
+  std::string name = option.rsplit(' ').second.ltrim('-').str();
+  if (fault == "requires a value!")
+    return "error: --" + name + " needs a value: write '--" + name + "=" + getValueName(name) + "'";
+  auto [quoted, kind] = fault.split(" value invalid for ");
+  if (kind.empty())
+    return "";
+  llvm::StringRef value = quoted.trim('\'');
+  bool isReal = kind.startswith("floating");
+  llvm::StringRef digits = value.take_while(llvm::isDigit);
+  return "error: --" + name + " expects " + (isReal ? "a number" : "a whole number") + " without a unit, found '" +
+         value.str() + "': write '--" + name + "=" + (digits.empty() ? "10" : digits.str()) + "', for example";
+}
+
 /// A message of llvm::cl as one that says what to write; empty: it is said by another line.
 static std::string explain(llvm::StringRef line) {
   auto [before, quoted] = line.split(": Unknown command line argument '");
@@ -155,6 +186,8 @@ static std::string explain(llvm::StringRef line) {
     return ("error: '" + help->tool + "' reads one file; options begin with '--', as in '" + help->example + "'").str();
   if (line.startswith("Can specify at most") && line.contains("positional arguments: See:"))
     return "";
+  if (std::string value = explainValue(line); !value.empty())
+    return value;
   auto [option, found] = line.split(" option: Cannot find option named '");
   if (!found.empty()) {
     llvm::StringRef name = option.rsplit(' ').second;

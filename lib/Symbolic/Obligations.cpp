@@ -50,14 +50,43 @@ static std::string describeSymbols(Size left, Size right, const SizeBinding &bin
   return text;
 }
 
+/// `dp.1*tp`: parts of an axis, whose names no program says.
+static bool namesAtoms(Size size) {
+  return size && llvm::any_of(collectSymbols(size), [](const std::string &name) {
+           auto [base, number] = llvm::StringRef(name).rsplit('.');
+           return !number.empty() && llvm::all_of(number, llvm::isDigit);
+         });
+}
+
+/// `4 and 8` of 64 near 6: the divisors below and above.
+static std::string listDivisorsNear(int64_t number, int64_t near) {
+  constexpr int64_t mostTried = 1 << 16;
+  int64_t below = std::min(near, number), above = near;
+  while (number % below)
+    --below;
+  while (above < number && above < near + mostTried && number % above)
+    ++above;
+  bool isOther = above != below && above <= number && number % above == 0;
+  return std::to_string(below) + (isOther ? " and " + std::to_string(above) : "");
+}
+
 static DiagnosticBuilder report(const Obligations::Obligation &owed, const Rational &left, const Rational &right,
                                 DiagnosticEngine &diags) {
   std::string first = describe(owed.left, left);
   if (owed.kind == Obligations::Kind::Positive)
     return diags.report(owed.loc, diag::SizeNotPositive) << first << owed.reason;
-  std::string second = describe(owed.right, right);
-  if (owed.kind == Obligations::Kind::Divides)
-    return diags.report(owed.loc, diag::SizeNotDivisible) << first << second << owed.reason;
+  std::string second = namesAtoms(owed.right) ? right.str() : describe(owed.right, right);
+  if (owed.kind == Obligations::Kind::Divides) {
+    DiagnosticBuilder error = diags.report(owed.loc, diag::SizeNotDivisible) << first << second << owed.reason;
+    // A size that has a name can be written otherwise.
+    if (!owed.left.getSymbol().empty() && left.isInteger() && right.isInteger() && right.num > 1 && left.num > 0) {
+      int64_t below = int64_t(left.num / right.num * right.num), step = int64_t(right.num);
+      error.note(SMLoc(), diag::NearestMultiples)
+          << step << (below ? std::to_string(below) + " and " : std::string()) + std::to_string(below + step)
+          << int64_t(left.num) << listDivisorsNear(int64_t(left.num), step);
+    }
+    return error;
+  }
   if (owed.kind == Obligations::Kind::Equal)
     return diags.report(owed.loc, diag::SizesDiffer) << first << second << owed.reason;
   return diags.report(owed.loc, diag::SizeTooLarge) << first << second << owed.reason;
@@ -92,9 +121,9 @@ bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) con
       continue;
     allHold = false;
     DiagnosticBuilder message = report(owed, values[0].value, values[1].value, diags);
-    std::string symbols = describeSymbols(owed.left, owed.right, binding);
+    std::string symbols = describeSymbols(owed.left, namesAtoms(owed.right) ? Size() : owed.right, binding);
     if (!symbols.empty())
-      message.note(owed.loc, diag::WhereValues) << symbols;
+      message.note(SMLoc(), diag::WhereValues) << symbols;
   }
   return allHold;
 }

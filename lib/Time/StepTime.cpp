@@ -45,6 +45,14 @@ std::string stage::describeOp(const Op &op) {
   return place.empty() ? type : place + " " + type;
 }
 
+/// Ranks are those of the mesh.
+static SMLoc getMeshPlace(const Graph &graph) {
+  for (const Axis &axis : graph.mesh.getAxes())
+    if (axis.loc.isValid())
+      return axis.loc;
+  return graph.loc;
+}
+
 std::vector<TimedPart> stage::findUsed(llvm::ArrayRef<TimedPart> parts, const TaskOptions &options,
                                        DiagnosticEngine &diags) {
   for (const TimedPart &part : parts)
@@ -56,7 +64,7 @@ std::vector<TimedPart> stage::findUsed(llvm::ArrayRef<TimedPart> parts, const Ta
     for (const TimedPart &other : parts)
       if (other.isOnMachineOf(part))
         numRanks += other.program->graph->mesh.getNumRanks();
-    if (!part.machine.checkNumRanks(numRanks, part.program->graph->loc, diags))
+    if (!part.machine.checkNumRanks(numRanks, getMeshPlace(*part.program->graph), diags))
       return {};
     TimedPart &timed = used.emplace_back(
         TimedPart{part.program, part.machine.usedBy(numRanks).withExchange(part.runtime), part.runtime});

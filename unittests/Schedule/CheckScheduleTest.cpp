@@ -60,16 +60,20 @@ TEST(CheckSchedule, MixesBackward) {
 
 TEST(CheckSchedule, WrongOrder) {
   EXPECT_EQ(check("stages 2, microbatches 1, chunks 1\nstage 0: F0 B0\nstage 1: B0 F0\n"),
-            "error: stage 1 runs B0 at position 0, but it needs F0, which the stage runs later, at position 1 "
+            "error: stage 1 runs B0 at position 0, but it needs F0, which the stage runs later, at position 1; let it "
+            "run F0 first "
             "[schedule-wrong-order]\n");
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 W0 I0\n"),
-            "error: stage 0 runs W0 at position 1, but it needs I0, which the stage runs later, at position 2 "
+            "error: stage 0 runs W0 at position 1, but it needs I0, which the stage runs later, at position 2; let it "
+            "run I0 first "
             "[schedule-wrong-order]\n");
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: R0 F0 B0\n"),
-            "error: stage 0 runs R0 at position 0, but it needs F0, which the stage runs later, at position 1 "
+            "error: stage 0 runs R0 at position 0, but it needs F0, which the stage runs later, at position 1; let it "
+            "run F0 first "
             "[schedule-wrong-order]\n");
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 B0 R0\n"),
-            "error: stage 0 runs B0 at position 1, but it needs R0, which the stage runs later, at position 2 "
+            "error: stage 0 runs B0 at position 1, but it needs R0, which the stage runs later, at position 2; let it "
+            "run R0 first "
             "[schedule-wrong-order]\n");
 }
 
@@ -91,7 +95,8 @@ TEST(CheckSchedule, APairThatWaitsForItselfNeverFinishes) {
   EXPECT_EQ(check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0|F1 B1\nstage 1: F0 B0|F1 B1\n"),
             "error: the schedule never finishes: stage 0 waits with B0 at position 1 for B0 of stage 1 at position 1 "
             "[schedule-stuck]\n"
-            "note: stage 1 waits with F1 at position 2 for F1 of stage 0 at position 2\n");
+            "note: stage 1 waits with F1 at position 2 for F1 of stage 0 at position 2\n"
+            "note: let stage 0 run F1 before B0, as a longer warmup of forwards does\n");
 }
 
 TEST(CheckSchedule, NumberOfStages) {
@@ -154,7 +159,8 @@ TEST(CheckSchedule, CrossingStagesNeverFinish) {
   EXPECT_EQ(check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0 F1 B1\nstage 1: F0 F1 B0 B1\n"),
             "error: the schedule never finishes: stage 0 waits with B0 at position 1 for B0 of stage 1 at position 2 "
             "[schedule-stuck]\n"
-            "note: stage 1 waits with F1 at position 1 for F1 of stage 0 at position 2\n");
+            "note: stage 1 waits with F1 at position 1 for F1 of stage 0 at position 2\n"
+            "note: let stage 0 run F1 before B0, as a longer warmup of forwards does\n");
 }
 
 TEST(CheckSchedule, AStageCanWaitForItself) {
@@ -172,7 +178,8 @@ TEST(CheckSchedule, OnlyTheCycleIsShown) {
                   "stage 3: F0 F1 I0 W0 I1 W1\n"),
             "error: the schedule never finishes: stage 1 waits with B0 at position 1 for B0 of stage 2 at position 2 "
             "[schedule-stuck]\n"
-            "note: stage 2 waits with F1 at position 1 for F1 of stage 1 at position 2\n");
+            "note: stage 2 waits with F1 at position 1 for F1 of stage 1 at position 2\n"
+            "note: let stage 1 run F1 before B0, as a longer warmup of forwards does\n");
 }
 
 /// Each unit's recv is posted from the beginning of the unit before it, or of the pair.

@@ -54,7 +54,8 @@ TEST_F(ObligationsTest, OwedAlthoughItCancels) {
   obligations.add(Kind::Divides, KV, tp, loc, "dim KV sharded over tp");
   EXPECT_EQ((KV / tp * (D / KV)).str(), "D/tp");
   EXPECT_EQ(check(), "job.stg:1:7: error: 'KV' = 8 is not divisible by 'tp' = 3: dim KV sharded over tp "
-                     "[size-not-divisible]\nshard KV over tp;\n      ^\n");
+                     "[size-not-divisible]\nshard KV over tp;\n      ^\n"
+                     "note: nearest multiples of 3: 6 and 9; nearest divisors of 8: 2 and 4\n");
 }
 
 TEST_F(ObligationsTest, ValuesOfCompoundSizesAreShown) {

@@ -31,9 +31,11 @@
 //===----------------------------------------------------------------------===//
 #include "CrossingValues.h"
 #include "stage/IR/graph/Program.h"
+#include "stage/IR/graph/Rule.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include <set>
@@ -87,7 +89,18 @@ private:
       for (auto &result : op.getResults()) {
         if (reported || !((result->sharding.getSharded() | result->sharding.partial) & axis))
           continue;
-        diags.report(op.loc, diag::PipelineAxisShards) << graph.mesh[*graph.pipeline.axis].name << describe(*result);
+        // The rule that shards is the one to change.
+        SMLoc loc = op.loc;
+        for (const Rule &rule : graph.rules)
+          if (rule.kind == RuleKind::Shard && rule.loc.isValid() && loc == op.loc &&
+              llvm::is_contained(rule.axes, AxisId(*graph.pipeline.axis)))
+            loc = rule.loc;
+        DiagnosticBuilder error = diags.report(loc, diag::PipelineAxisShards)
+                                  << graph.mesh[*graph.pipeline.axis].name << describe(*result);
+        if (graph.pipeline.loc.isValid())
+          error.note(graph.pipeline.loc, diag::PipelineOverHere) << graph.mesh[*graph.pipeline.axis].name;
+        if (loc != op.loc)
+          error.note(op.loc, diag::SplitsHere) << describe(*result);
         reported = true;
       }
     });

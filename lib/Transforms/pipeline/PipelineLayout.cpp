@@ -3,6 +3,7 @@
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -33,6 +34,14 @@ static std::vector<Op *> findRepeats(Graph &graph, DiagnosticEngine &diags) {
   return repeats;
 }
 
+/// `11, 11, 10`: as even as iterations can be divided.
+static std::string listEvenSplit(int64_t iterations, int64_t parts) {
+  std::string text;
+  for (int64_t part = 0; part < parts; ++part)
+    text += (text.empty() ? "" : ", ") + std::to_string(iterations / parts + (part < iterations % parts));
+  return text;
+}
+
 /// Iterations per virtual stage; empty after an error.
 static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLayout &layout, int64_t iterations,
                                             DiagnosticEngine &diags) {
@@ -51,9 +60,15 @@ static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLa
         sum = std::numeric_limits<int64_t>::max();
     }
     if (int64_t(pipeline.split.size()) != parts)
-      diags.report(pipeline.loc, diag::PipelineSplitCount) << int64_t(pipeline.split.size()) << parts;
+      diags.report(pipeline.loc, diag::PipelineSplitCount)
+          .with(int64_t(pipeline.split.size()), parts)
+          .note(SMLoc(), diag::SplitInstead)
+          .with(listEvenSplit(iterations, parts), "one number for each virtual stage");
     else if (negative || sum != iterations)
-      diags.report(pipeline.loc, diag::PipelineSplitSum) << describeRepeats(pipeline) << iterations;
+      diags.report(pipeline.loc, diag::PipelineSplitSum)
+          .with(describeRepeats(pipeline), iterations)
+          .note(SMLoc(), diag::SplitInstead)
+          .with(listEvenSplit(iterations, parts), "since these add up to " + std::to_string(sum));
     else
       return pipeline.split;
     return {};

@@ -43,8 +43,10 @@
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace stage;
 
@@ -154,6 +156,38 @@ private:
     return text.empty() ? "1" : text;
   }
 
+  /// An axis that another reading of the mesh has cut is `tp.0` and `tp.1`; the program says `tp`.
+  void reportNoFit(const Rule &rule, const AxisList &axes, AxisId axis, llvm::ArrayRef<std::optional<Extent>> extents,
+                   llvm::ArrayRef<int64_t> left) {
+    auto getBase = [&](AxisId id) { return llvm::StringRef(graph.mesh[id].name).split('.').first; };
+    llvm::StringRef base = getBase(axis);
+    bool areAlike = llvm::all_of(axes, [&](const PlacedAxis &other) { return getBase(other) == base; });
+    if (!areAlike || base == graph.mesh[axis].name) {
+      diags.report(rule.loc, diag::SharedAxisDoesNotFit)
+          << graph.mesh[axis].name << graph.mesh[axis].size << describeDims(rule, extents, left) << listDivisors(left);
+      return;
+    }
+    int64_t size = 1, product = 1;
+    for (const PlacedAxis &part : axes)
+      size *= graph.mesh[part].size;
+    llvm::SmallVector<int64_t, 2> whole;
+    for (const auto &extent : extents) {
+      SizeValue value = extent ? evaluateCount(extent->size, graph.binding) : SizeValue();
+      whole.push_back(extent && value ? int64_t(value.value.num) : 1);
+      product *= whole.back();
+    }
+    if (!rule.pattern && reportedBases.insert(base).second)
+      diags.report(rule.loc, diag::SharedAxisDoesNotFit)
+          << base << size << describeDims(rule, extents, whole) << listDivisors(product);
+  }
+
+  static std::string listIndices(const Op &op) {
+    std::string text;
+    for (const auto &index : op.def->indices)
+      text += (text.empty() ? "" : ", ") + index.name;
+    return text;
+  }
+
   /// How the axes of a rule fall on the positions that its names have (absent: no such dim).
   llvm::SmallVector<AxisList, 2> distribute(const Rule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
                                             bool &fits) {
@@ -176,8 +210,7 @@ private:
       if (place == left.size()) {
         fits = false;
         if (reported.insert({&rule, axis.id}).second)
-          diags.report(rule.loc, diag::SharedAxisDoesNotFit) << graph.mesh[axis].name << graph.mesh[axis].size
-                                                             << describeDims(rule, extents, left) << listDivisors(left);
+          reportNoFit(rule, axes, axis, extents, left);
         continue;
       }
       left[place] /= graph.mesh[axis].size;
@@ -448,7 +481,10 @@ private:
       // A decode step has another dim where prefill has the sequence's, of which rules speak.
       bool isOfDecode = isDecoding(value.getBlock()->getPhase());
       if (!isOfDecode && !isTrivial(rule) && !mayLackAll(rule) && reported.insert({&rule, 0}).second)
-        diags.report(rule.loc, diag::IndexMissing) << llvm::join(rule.dims, ", ") << value.path;
+        diags.report(rule.loc, diag::IndexMissing)
+            .with(llvm::join(rule.dims, ", "), value.path)
+            .note(SMLoc(), diag::IndexInstead)
+            .with(targets.suggestDim(rule.dims.front()));
       return;
     }
     for (size_t i = 0; rule.dims.size() > 1 && i < places.size(); ++i)
@@ -509,7 +545,10 @@ private:
       std::optional<unsigned> index = findIndex(op, name);
       if (!index) {
         if (!isTrivial(rule) && !llvm::is_contained(rule.lackable, name) && reported.insert({&rule, 1}).second)
-          diags.report(rule.loc, diag::IndexMissing) << name << op.def->name;
+          diags.report(rule.loc, diag::IndexMissing)
+              .with(name, op.def->name)
+              .note(SMLoc(), diag::IndexInstead)
+              .with("; its indices are " + listIndices(op));
         continue;
       }
       index = op.def->getCarrier(*index);
@@ -595,6 +634,7 @@ private:
   llvm::DenseSet<std::pair<const char *, const char *>> conflicting; ///< Places of rules that were reported together.
   llvm::DenseSet<std::pair<const Rule *, const Rule *>> replaced;    ///< Pairs of a rule and one over which it wins.
   llvm::DenseSet<std::pair<const Rule *, unsigned>> reported;
+  llvm::StringSet<> reportedBases;
   llvm::DenseMap<const Rule *, llvm::StringSet<>> dimsFound; ///< By a rule with a pattern, in what it matches.
   AxisSet usedAxes = 0;
   bool onlyInputs = false; ///< Nothing else is constrained.

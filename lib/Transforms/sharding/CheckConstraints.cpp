@@ -5,6 +5,7 @@
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -17,7 +18,7 @@ std::string stage::getDimName(const Value &value, unsigned d) {
 std::string stage::getNameForRules(const Value &value) { return value.path.empty() ? "a value" : value.path; }
 
 /// Reports axes that would split two dims. Returns the axes that are used.
-static AxisSet checkAxes(const Graph &graph, const Value &value, DiagnosticEngine &diags) {
+static AxisSet checkAxes(const Graph &graph, const Value &value, AxisSet &reported, DiagnosticEngine &diags) {
   const Constraint &constraint = value.constraint;
   AxisSet seen = 0;
   for (unsigned d = 0; d < constraint.dims.size(); ++d) {
@@ -28,6 +29,9 @@ static AxisSet checkAxes(const Graph &graph, const Value &value, DiagnosticEngin
         seen |= AxisSet(1) << axis;
         continue;
       }
+      if (reported >> axis & 1)
+        continue; // one message of an axis is enough: other tensors have the same two rules
+      reported |= AxisSet(1) << axis;
       unsigned first = 0;
       while (!constraint.dims[first] || !llvm::is_contained(*constraint.dims[first], axis))
         ++first;
@@ -35,6 +39,11 @@ static AxisSet checkAxes(const Graph &graph, const Value &value, DiagnosticEngin
                                   << graph.mesh[axis].name << getDimName(value, first) << getDimName(value, d)
                                   << getNameForRules(value);
       message.note(value.loc, diag::PreviousHere) << getNameForRules(value);
+      for (unsigned dim : {first, d})
+        for (const Rule &rule : graph.rules)
+          if (rule.kind == RuleKind::Shard && llvm::is_contained(rule.dims, getDimName(value, dim)) &&
+              llvm::is_contained(rule.axes, axis) && rule.loc.isValid() && rule.loc != constraint.loc)
+            message.note(rule.loc, diag::AxisSplitsHere) << getDimName(value, dim) << graph.mesh[axis].name;
     }
   }
   return seen | constraint.replicated | constraint.partial.value_or(0);
@@ -93,13 +102,44 @@ void stage::checkRingRows(const Graph &graph, const Op &op, DiagnosticEngine &di
         << op.def->indices[mask->columns].name;
 }
 
+/// `S over cp`: a dim of an input that no rule splits, or else `B over (dp, cp)`.
+static std::string suggestRule(const Graph &graph, const RuleTargets &targets, AxisId axis) {
+  const std::string &name = graph.mesh[axis].name;
+  auto findRule = [&](llvm::StringRef dim) {
+    return llvm::find_if(graph.rules, [&](const Rule &rule) {
+      return rule.kind == RuleKind::Shard && !rule.pattern && llvm::is_contained(rule.dims, dim);
+    });
+  };
+  std::string first;
+  for (auto [value, op] : targets.getValues())
+    if (op && op->kind == OpKind::Input)
+      for (unsigned d = 0; d < value->type.getNumDims(); ++d) {
+        std::string dim = getDimName(*value, d);
+        if (first.empty())
+          first = dim;
+        if (findRule(dim) == graph.rules.end())
+          return dim + " over " + name;
+      }
+  if (first.empty())
+    return "B over " + name;
+  std::vector<std::string> axes;
+  for (AxisId known : findRule(first)->axes)
+    axes.push_back(graph.mesh[known].name);
+  axes.push_back(name);
+  return first + " over " + (axes.size() > 1 ? "(" + llvm::join(axes, ", ") + ")" : name);
+}
+
 void stage::checkConstraints(const Graph &graph, const RuleTargets &targets, AxisSet usedAxes,
                              DiagnosticEngine &diags) {
+  AxisSet reported = 0;
   for (auto [value, op] : targets.getValues())
-    usedAxes |= checkAxes(graph, *value, diags);
+    usedAxes |= checkAxes(graph, *value, reported, diags);
   if (graph.pipeline.axis)
     usedAxes |= AxisSet(1) << *graph.pipeline.axis;
   for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
     if (graph.mesh[axis].size > 1 && !(usedAxes >> axis & 1) && !diags.hasErrors())
-      diags.report(graph.mesh[axis].loc, diag::UnusedAxis) << graph.mesh[axis].name << graph.mesh[axis].size;
+      diags.report(graph.mesh[axis].loc, diag::UnusedAxis)
+          .with(graph.mesh[axis].name, graph.mesh[axis].size)
+          .note(SMLoc(), diag::ShardInstead)
+          .with(suggestRule(graph, targets, axis));
 }

@@ -234,9 +234,28 @@ bool RuleTargets::forEachKept(const Rule &rule, bool withCarried,
   return any;
 }
 
+/// A rule below `at` stands at its dim; the pattern stands behind the last `at` before it.
+static SMLoc findPatternPlace(const Rule &rule, DiagnosticEngine &diags) {
+  if (!rule.loc.isValid() || rule.kind == RuleKind::Replicate || rule.isOfKept())
+    return rule.loc;
+  llvm::SourceMgr &sources = diags.getSources();
+  unsigned buffer = sources.FindBufferContainingLoc(rule.loc);
+  if (!buffer)
+    return rule.loc;
+  const char *begin = sources.getMemoryBuffer(buffer)->getBufferStart(), *end = rule.loc.getPointer();
+  llvm::StringRef before(begin, size_t(end - begin));
+  before = before.substr(before.find_last_of(";") == llvm::StringRef::npos ? 0 : before.find_last_of(";") + 1);
+  size_t at = before.rfind("at ");
+  llvm::StringRef text = rule.pattern->getText();
+  if (at == llvm::StringRef::npos || (at && llvm::isAlnum(before[at - 1])))
+    return rule.loc;
+  llvm::StringRef pattern = before.drop_front(at + 2).ltrim();
+  return pattern.front() == text.front() ? SMLoc::getFromPointer(pattern.data()) : rule.loc;
+}
+
 void RuleTargets::reportUnmatched(const Rule &rule, DiagnosticEngine &diags, llvm::StringRef dimNames) const {
-  noteCalls(diags.report(rule.loc, diag::PatternMatchesNothing)
-                << rule.pattern->getText() + dimNames << graph.name << suggestPath(*rule.pattern),
+  noteCalls(diags.report(findPatternPlace(rule, diags), diag::PatternMatchesNothing)
+                << rule.pattern->getText() + dimNames << graph.name << suggestFor(rule),
             rule);
 }
 
@@ -298,11 +317,61 @@ std::string RuleTargets::suggestPattern(const PathPattern &pattern) const {
   if (std::optional<PathPattern> whole = PathPattern::parse(pattern.getText()); whole && matches(*whole))
     return "";
   std::string replaced = replaceNames(pattern.getText(), known);
-  for (const std::string &text : {"**." + pattern.getText(), replaced, "**." + replaced})
+  // `recompute attention;`: an op is named with parentheses.
+  std::string asOp = "**." + pattern.getText() + "()";
+  for (const std::string &text : {"**." + pattern.getText(), asOp, replaced, "**." + replaced})
     if (std::optional<PathPattern> other = PathPattern::parse(text);
         other && text != pattern.getText() && matches(*other))
       return text;
   return "";
+}
+
+/// `recompute full`, `offload activations to host`: no name of the model at all. Of what layers keep, the layers are
+/// meant; `layers[*].attn` is a module, which has no dims.
+std::string RuleTargets::suggestFor(const Rule &rule) const {
+  llvm::StringRef text = rule.pattern->getText();
+  std::string repeat;
+  graph.walk([&](Op &op) {
+    if (op.kind == OpKind::Repeat && repeat.empty())
+      repeat = joinPath(op.scope, op.name);
+  });
+  // A module, or a name that what stands before it lacks: the names that are there.
+  std::vector<std::string> inside = listInside(*rule.pattern);
+  if (rule.kind == RuleKind::Shard && !inside.empty())
+    return "; it is a module, and a rule is about values: name one of " + llvm::join(inside, ", ") + ", as in '" +
+           text.str() + "." + inside.front() + "'";
+  std::string nearest = suggestPath(*rule.pattern);
+  auto [module, last] = text.rsplit('.');
+  std::vector<std::string> beside;
+  if (!last.empty() && !module.contains("**") &&
+      llvm::all_of(last, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+    if (std::optional<PathPattern> around = PathPattern::parse(module))
+      beside = listInside(*around);
+  bool isNear = false;
+  for (const std::string &name : beside)
+    isNear |= llvm::StringRef(name).edit_distance(last, true) <= last.size() / 3 + 1;
+  if (!beside.empty() && !isNear)
+    return "; '" + module.str() + "' has " + llvm::join(beside, ", ");
+  if (nearest.empty() && rule.isOfKept() && !repeat.empty() && !text.contains('.'))
+    return "; write '" + repeat + "[*]' for what layers keep";
+  return nearest;
+}
+
+/// The names of the parameters and values of the modules that a pattern names, as far as they are called by it.
+std::vector<std::string> RuleTargets::listInside(const PathPattern &module) const {
+  std::vector<std::string> names;
+  if (module.matchesOps())
+    return names;
+  constexpr size_t mostListed = 16;
+  for (const Target &target : values) {
+    auto [scope, name] = llvm::StringRef(target.value->path).rsplit('.');
+    if (name.empty() || name == "result" || !module.matchesPath(scope) || llvm::is_contained(names, name.str()))
+      continue;
+    names.push_back(name.str());
+    if (names.size() == mostListed)
+      break;
+  }
+  return names;
 }
 
 std::string RuleTargets::suggestPath(const PathPattern &pattern) const {
@@ -354,6 +423,15 @@ std::string RuleTargets::suggestDim(llvm::StringRef text) const {
     if (names.insert(dim->name).second)
       all += (all.empty() ? "" : ", ") + dim->name;
   }
+  // `batch` is B: what begins alike, if one dim does.
+  std::string initial;
+  size_t numAlike = 0;
+  for (const std::string &name : names)
+    if (text.size() > 2 && name.size() == 1 && llvm::toLower(name.front()) == llvm::toLower(text.front())) {
+      initial = name;
+      ++numAlike;
+    }
+  best = best.empty() && numAlike == 1 ? initial : best;
   constexpr size_t mostListed = 24;
   return !best.empty() ? "; did you mean '" + best + "'?" : names.size() > mostListed ? "" : "; its dims are " + all;
 }

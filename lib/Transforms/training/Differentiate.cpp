@@ -27,6 +27,7 @@
 #include "stage/IR/graph/Paths.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -46,7 +47,13 @@ public:
     }
     Value *loss = result->getOperand(0);
     if (loss->type.getNumDims() != 0) {
-      diags.report(result->loc, diag::LossNotScalar) << int64_t(loss->type.getNumDims());
+      // Of ids and scores the scores have one dim more: what has two may be a loss of each token.
+      bool isPerToken = loss->type.getNumDims() < 3;
+      DiagnosticBuilder error = diags.report(result->loc, diag::LossNotScalar) << int64_t(loss->type.getNumDims());
+      if (isPerToken)
+        error.note(SMLoc(), diag::ReturnMean);
+      else
+        error.note(SMLoc(), diag::ReturnLoss);
       return;
     }
     auto seed = std::make_unique<Op>(OpKind::Constant, result->loc);

@@ -36,6 +36,7 @@
 #include "stage/IR/text/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -82,6 +83,22 @@ private:
   };
 
   /// False if there are none, or after an error.
+  /// The axes of the rule but that of the pipeline, or else those that carry no parameter: `dp`, `(dp, cp)`.
+  std::string listOtherAxes(const Rule &rule) const {
+    std::vector<std::string> names;
+    for (AxisId axis : rule.axes)
+      if (axis != *graph.pipeline.axis)
+        names.push_back(graph.mesh[axis].name);
+    for (const Rule &other : graph.rules)
+      if (names.empty() && other.kind == RuleKind::Shard && llvm::is_contained(other.dims, "B"))
+        for (AxisId axis : other.axes)
+          if (axis != *graph.pipeline.axis)
+            names.push_back(graph.mesh[axis].name);
+    if (names.empty())
+      names.push_back("dp");
+    return names.size() == 1 ? names.front() : "(" + llvm::join(names, ", ") + ")";
+  }
+
   bool readRules() {
     for (const Rule &rule : graph.rules) {
       const Rule **place = rule.kind == RuleKind::PartitionParameters  ? &parameters
@@ -95,7 +112,9 @@ private:
       *place = &rule; // the last one holds
       if (graph.pipeline.axis && (toSet(rule.axes) >> *graph.pipeline.axis & 1)) {
         diags.report(rule.loc, diag::PartitionOverStages)
-            << graph.mesh[*graph.pipeline.axis].name << getName(rule.kind);
+            .with(graph.mesh[*graph.pipeline.axis].name, getName(rule.kind))
+            .note(SMLoc(), diag::PartitionInstead)
+            .with(getName(rule.kind), listOtherAxes(rule));
         return false;
       }
     }

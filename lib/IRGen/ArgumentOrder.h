@@ -1,0 +1,17 @@
+//===- ArgumentOrder.h - arguments that fit in another order ---*- C++ -*-===//
+#ifndef STAGE_LIB_IRGEN_ARGUMENTORDER_H
+#define STAGE_LIB_IRGEN_ARGUMENTORDER_H
+
+#include "OpLowering.h"
+#include "stage/AST/AST.h"
+
+namespace stage {
+
+/// `lookup(table, ids)`: the call with two tensors exchanged, where each of them fits the parameter of the other in its
+/// element type and its number of dims, and does not fit its own; empty: no such order.
+std::string suggestOrder(llvm::StringRef callee, llvm::ArrayRef<ast::Param> params,
+                         llvm::ArrayRef<TensorArgument> tensors);
+
+} // namespace stage
+
+#endif // STAGE_LIB_IRGEN_ARGUMENTORDER_H
