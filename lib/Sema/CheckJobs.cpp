@@ -331,12 +331,17 @@ void EntryChecker::checkStep(const ast::Expr *expr) {
       define(SymbolKind::Scalar, loop->variable);
   for (const ast::Argument &argument : call->args) {
     ScopeGuard inSteps(*this); // where a prefill ends they begin
-    if (llvm::isa<ast::ForArgExpr>(argument.value))
-      for (const ast::Argument &other : call->args)
-        // `prompt = 64` is reported as what it is, and 'S' is then no second fault.
-        if (other.name && (other.name.name == sequenceDim ||
-                           !findStepHint(other.name.name, /*isTraining=*/false, {sequenceDim}).empty()))
-          define(SymbolKind::Scalar, {sequenceDim, other.name.range});
+    if (llvm::isa<ast::ForArgExpr>(argument.value)) {
+      auto isSequence = [](const ast::Argument &other) { return other.name && other.name.name == sequenceDim; };
+      auto sequence = llvm::find_if(call->args, isSequence);
+      // `prompt = 64` is reported as what it is, and 'S' is then no second fault.
+      if (sequence == call->args.end())
+        sequence = llvm::find_if(call->args, [](const ast::Argument &other) {
+          return other.name && !findStepHint(other.name.name, /*isTraining=*/false, {sequenceDim}).empty();
+        });
+      if (sequence != call->args.end())
+        define(SymbolKind::Scalar, {sequenceDim, sequence->name.range});
+    }
     StringRef word = argument.name ? argument.name.name : StringRef();
     StringRef kind = word == optimizerWord   ? optimizerWord
                      : word == sampleWord    ? "module"
