@@ -63,15 +63,15 @@ def count_most(choices, copies, blocks):
     return max(sum(1 for number in range(begin, end) if number % copies == row) for begin, end in zip(starts, starts[1:]) for row in range(copies))
 
 
-def share_of_place(places, k, groups, top_groups):
-    """Of tokens whose k experts are drawn from `top_groups` groups, drawn first, those with an expert on one of the places."""
-    if groups % places:  # a group lies on several
-        return fractions.Fraction(top_groups, groups) * (1 - (1 - fractions.Fraction(groups, top_groups * places)) ** k)
-    mine, missed = groups // places, fractions.Fraction(0)
-    for chosen in range(max(0, top_groups - groups + mine), min(mine, top_groups) + 1):
-        ways = fractions.Fraction(math.comb(mine, chosen) * math.comb(groups - mine, top_groups - chosen), math.comb(groups, top_groups))
-        missed += ways * (1 - fractions.Fraction(chosen, top_groups)) ** k
-    return 1 - missed
+def share_of_place(places, experts, k, groups, top_groups):
+    """Of tokens with k different experts those with one on a place. Of groups `top_groups` are drawn, and each has equally many of the k."""
+    def share(all, own, drawn):
+        return 1 - fractions.Fraction(math.comb(all - own, drawn), math.comb(all, drawn))
+    if groups == 1:
+        return share(experts, experts // places, k)
+    if groups % places == 0:
+        return share(groups, groups // places, top_groups)
+    return fractions.Fraction(top_groups, groups) * share(experts // groups, experts // places, -(-k // top_groups))
 
 
 def lie_evenly(groups, places):
@@ -231,7 +231,7 @@ job j {{
     def count_once(self, tokens):
         """Tokens go to places and come back, in forward and in backward; numbers and weights of their experts go along, and gradients of weights come back."""
         def slots_of(places):
-            tenthousands = math.ceil(10_000 * share_of_place(places, self.topk, self.groups, self.top_groups))
+            tenthousands = math.ceil(10_000 * share_of_place(places, self.experts, self.topk, self.groups, self.top_groups))
             return places * -(-tokens * tenthousands // 10_000)
         bytes_of_slot = 4 * self.width * 2 + 3 * self.topk * 4
         if self.steps == 1 or self.inner == 1:
