@@ -45,7 +45,7 @@ const std::vector<Choice> choices = {
     {"S", {"64", "128"}},
     {"zero", {"0", "1", "2", "3"}},
     {"recompute", {"none", "selective", "full"}},
-    {"recompute_layers", {"none", "1"}},
+    {"recompute_layers", {"none", "1", "2"}},
     {"overlap", {"none", "true", "false"}},
     {"split", {"none", "balanced(flops)", "balanced(memory)"}},
     {"pipeline_schedule", {"one_f_one_b", "gpipe", "interleaved(v = 2)", "zb_h1", "zb_v"}},
