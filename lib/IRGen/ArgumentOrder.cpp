@@ -37,8 +37,7 @@ std::string stage::suggestOrder(llvm::StringRef callee, llvm::ArrayRef<ast::Para
         continue;
       std::string text;
       for (size_t k = 0; k != tensors.size(); ++k) {
-        SMRange range = tensors[k == i ? j : k == j ? i : k].range;
-        llvm::StringRef source(range.Start.getPointer(), size_t(range.End.getPointer() - range.Start.getPointer()));
+        llvm::StringRef source = getSource(tensors[k == i ? j : k == j ? i : k].range);
         text += (text.empty() ? "" : ", ") + source.str();
       }
       return (callee + "(" + text + ")").str();

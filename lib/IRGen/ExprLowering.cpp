@@ -8,6 +8,7 @@
 // dims gives the result its shape, and every dim of the others must be one of its.
 //
 //===----------------------------------------------------------------------===//
+#include "ArgumentOrder.h"
 #include "IndexNames.h"
 #include "ModuleLowering.h"
 #include "stage/IRGen/Diagnostics.h"
@@ -210,7 +211,7 @@ static std::string suggestSum(const TensorType &shape, SMRange whole, const Tens
   }
   size_t skipped = shape.getNumDims() >= type.getNumDims() ? shape.getNumDims() - type.getNumDims() : 0;
   auto getName = [](SMRange range, llvm::StringRef other) {
-    llvm::StringRef text(range.Start.getPointer(), size_t(range.End.getPointer() - range.Start.getPointer()));
+    llvm::StringRef text = getSource(range);
     bool isName = llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
     return (isName ? text : other).str();
   };

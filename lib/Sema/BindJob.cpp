@@ -661,11 +661,7 @@ bool JobBinder::bindStep() {
   for (StringRef word :
        {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord, draftWord, acceptWord})
     if (const ast::Expr *value = servesRequests ? find(word).first : nullptr) {
-      diags.report(value->loc(), diag::RequestsSay)
-          .range(value->range)
-          .with(word)
-          .note(SMLoc(), diag::NameInstead)
-          .with("leave '" + word.str() + "' out: 'infer(S = requests)' has what the requests do not say");
+      diags.report(value->loc(), diag::RequestsSay).range(value->range) << word;
       return false;
     }
   if (servesRequests && steps) {

@@ -58,16 +58,17 @@ static bool namesAtoms(Size size) {
          });
 }
 
-/// `4 and 8` of 64 near 6: the divisors below and above.
+/// `4 and 8` of 64 near 6: the divisors below and above. Where none is near, 1 stands for those below.
 static std::string listDivisorsNear(int64_t number, int64_t near) {
   constexpr int64_t mostTried = 1 << 16;
-  int64_t below = std::min(near, number), above = near;
-  while (number % below)
-    --below;
-  while (above < number && above < near + mostTried && number % above)
-    ++above;
-  bool isOther = above != below && above <= number && number % above == 0;
-  return std::to_string(below) + (isOther ? " and " + std::to_string(above) : "");
+  auto find = [&](int64_t from, int64_t step) -> int64_t {
+    for (int64_t i = 0, each = from; i < mostTried && each > 0 && each <= number; ++i, each += step)
+      if (number % each == 0)
+        return each;
+    return 0;
+  };
+  int64_t below = std::max<int64_t>(find(std::min(near, number), -1), 1), above = find(near, 1);
+  return std::to_string(below) + (above && above != below ? " and " + std::to_string(above) : "");
 }
 
 static DiagnosticBuilder report(const Obligations::Obligation &owed, const Rational &left, const Rational &right,

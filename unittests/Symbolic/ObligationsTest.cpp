@@ -58,6 +58,15 @@ TEST_F(ObligationsTest, OwedAlthoughItCancels) {
                      "note: nearest multiples of 3: 6 and 9; nearest divisors of 8: 2 and 4\n");
 }
 
+TEST_F(ObligationsTest, NoDivisorIsNearLargeSizes) {
+  // A search up to the next divisor would not end.
+  binding.bind("KV", 2'000'000'000'000'003);
+  binding.bind("tp", 1'000'000'000'000'037);
+  obligations.add(Kind::Divides, KV, tp, loc, "a");
+  EXPECT_TRUE(contains(check(), "nearest multiples of 1000000000000037: 1000000000000037 and 2000000000000074; "
+                                "nearest divisors of 2000000000000003: 1\n"));
+}
+
 TEST_F(ObligationsTest, ValuesOfCompoundSizesAreShown) {
   binding.bind("tp", 5);
   obligations.add(Kind::Divides, D * KV, tp * 2, loc, "why");

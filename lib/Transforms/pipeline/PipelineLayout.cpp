@@ -34,12 +34,13 @@ static std::vector<Op *> findRepeats(Graph &graph, DiagnosticEngine &diags) {
   return repeats;
 }
 
-/// `11, 11, 10`: as even as iterations can be divided.
+/// `11, 11, 10`: as even as iterations can be divided; of many parts the first ones.
 static std::string listEvenSplit(int64_t iterations, int64_t parts) {
+  constexpr int64_t mostListed = 64;
   std::string text;
-  for (int64_t part = 0; part < parts; ++part)
+  for (int64_t part = 0; part < std::min(parts, mostListed); ++part)
     text += (text.empty() ? "" : ", ") + std::to_string(iterations / parts + (part < iterations % parts));
-  return text;
+  return parts > mostListed ? text + ", ..." : text;
 }
 
 /// Iterations per virtual stage; empty after an error.
