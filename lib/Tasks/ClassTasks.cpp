@@ -433,7 +433,35 @@ void ClassTasks::makePair(unsigned number, Sink sink) {
     walks[turn.unit].makeUpTo(turn.end);
 }
 
+llvm::SmallVector<std::optional<uint64_t>, 12> ClassTasks::listEnds(unsigned number) const {
+  llvm::SmallVector<std::optional<uint64_t>, 12> ends(chains.begin(), chains.end());
+  ends.append({getPosted(number), getLoad(units[number]), getWorkBefore(number), workBeforeLoop});
+  return ends;
+}
+
+void ClassTasks::nameEnds(unsigned number) {
+  endsOfNames = listEnds(number);
+  for (unsigned stream = 0; stream < chains.size(); ++stream)
+    chains[stream] = firstName + stream;
+  workBeforeLoop = firstName + getNumber(End::WorkBeforeLoop);
+  additions.forgetAsked();
+}
+
+/// Notes what the unit has left behind, and goes on with ids.
+void ClassTasks::replaceNames() {
+  left = {chains, workBeforeLoop, additions.wasAsked()};
+  auto replace = [&](std::optional<uint64_t> &id) {
+    if (id && *id >= firstName)
+      id = endsOfNames[*id - firstName];
+  };
+  llvm::for_each(chains, replace);
+  replace(workBeforeLoop);
+  endsOfNames.clear();
+}
+
 void ClassTasks::endUnit(unsigned number) {
+  if (!endsOfNames.empty())
+    replaceNames();
   lastCompOfUnit.push_back(chains[computation]);
   arrived.clear();
   if (isBackward(units[number].kind) || units[number].kind == PhaseKind::Reduce)

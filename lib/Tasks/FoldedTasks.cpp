@@ -170,7 +170,7 @@ private:
   void seek(int64_t rounds) {
     int64_t nodes = rounds * int64_t(nodesPerRound);
     for (std::optional<uint64_t> &end : lowering.chains)
-      if (end && *end >= maker.getId() - nodesPerRound)
+      if (end && *end < firstName && *end >= maker.getId() - nodesPerRound)
         *end += nodes;
     for (auto [issued, perRound] : llvm::zip(lowering.numIssued, issuedPerRound))
       issued += rounds * int64_t(perRound);
@@ -209,7 +209,8 @@ void ClassTasks::foldLoops() {
   });
   forEachLoop([&](const Segment &segment) {
     const ProgramItem &item = *segment.item;
-    folds[&item] = FoldedLoop(item.op->cases, item.begin, item.end, reach[item.op->loop]);
+    folds[&item] =
+        FoldedLoop::makeOfReads(item.op->cases, item.begin, item.end, reach[item.op->loop], item.op->reverse);
   });
 }
 
@@ -235,9 +236,12 @@ void ClassTasks::countUnit(unsigned number, CountSink sink) {
   foldUnit(number, one, sink, nullptr);
 }
 
-void ClassTasks::makeRounds(unsigned number, Sink sink, RepeatSink repeat) {
+ClassTasks::Left ClassTasks::makeRounds(unsigned number, Sink sink, RepeatSink repeat) {
+  nameEnds(number);
   if (observer || graph.prefetch || units[number].pair)
-    return makeUnit(number, sink);
-  foldUnit(
-      number, sink, [](const Task &, uint64_t) {}, repeat);
+    makeUnit(number, sink);
+  else
+    foldUnit(
+        number, sink, [](const Task &, uint64_t) {}, repeat);
+  return left;
 }

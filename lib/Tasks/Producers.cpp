@@ -160,6 +160,7 @@ std::optional<uint64_t> Additions::findLast(const Adders &adders, int64_t iterat
 
 void Additions::findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit,
                          llvm::SmallVectorImpl<uint64_t> &ids) {
+  isAsked = true;
   std::optional<uint64_t> id; // nothing is less than any id
   const Op *first = buffers.getFirst(buffer);
   if (isPerIteration(buffer)) {

@@ -19,7 +19,7 @@ std::optional<uint64_t> ClassTasks::getLoad(const PlacedUnit &unit) const {
 
 /// What a node that reads an input of the unit waits for, if its own chain does not go through there.
 std::optional<uint64_t> ClassTasks::getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const {
-  return getStreamOfLoad(unit) == stream ? std::nullopt : getLoad(unit);
+  return !unit.loader || getStreamOfLoad(unit) == stream ? std::nullopt : getEnd(End::Load, getLoad(unit));
 }
 
 std::optional<unsigned> ClassTasks::getStreamOfLoad(const PlacedUnit &unit) const {
@@ -74,9 +74,9 @@ void ClassTasks::makeOp(const Op &op, const PlacedUnit &unit, unsigned number, i
   if (f.stream == computation)
     after.append(std::exchange(arrived, {}));
   finish(task, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
-                waitsForWork                 ? (isAhead(op) ? workBeforeLoop : chains[computation])
-                : op.waitsForUnits && number ? getWorkBefore(number)
-                                             : getTurnOfReader(op)});
+                waitsForWork       ? (isAhead(op) ? workBeforeLoop : chains[computation])
+                : op.waitsForUnits ? getEnd(End::WorkBefore, getWorkBefore(number))
+                                   : getTurnOfReader(op)});
   last = id;
   if (task.kind == TaskKind::Collective)
     task.tag = numIssued[f.groupKind]++;
@@ -126,7 +126,7 @@ void ClassTasks::makeMessage(const PlacedUnit &unit, unsigned number, const Prog
                   readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
     chains[stream] = id;
   } else {
-    finish(task, {getPosted(number)});
+    finish(task, {getEnd(End::Posted, getPosted(number))});
     arrived.push_back(id);
   }
   if (observer)

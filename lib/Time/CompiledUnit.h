@@ -150,9 +150,10 @@ struct CompiledUnit {
   /// Where streams end, from the first task; nothing if the unit does not change them.
   ClassTasks::Chains chains;
   std::optional<uint64_t> workBeforeLoop;
+  bool entersRepeatFirst = false; ///< Of the repeat it enters last, work before is that before the unit.
   uint64_t numPermutes = 0;
 
-  /// Of the units of the kind, each once. Copies, whose references alone lead elsewhere (UnitPrototype.h), have them in
+  /// Of the units of the kind, each once. Copies, whose references alone lead elsewhere (UnitPattern.h), have them in
   /// common: a run says when tasks end if references end at such times.
   using Charges = std::vector<std::unique_ptr<UnitCharges>>;
   std::shared_ptr<Charges> charges = std::make_shared<Charges>();

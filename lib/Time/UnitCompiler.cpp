@@ -6,8 +6,8 @@
 
 using namespace stage;
 
-/// While a unit is compiled, places from here on are those of references.
-constexpr uint32_t reference = uint32_t(1) << 31;
+/// Of a unit. Behind that are references, while a unit is compiled.
+constexpr uint32_t maxTasks = uint32_t(1) << 31;
 
 UnitCompiler::UnitCompiler(Connections &connections, UnitStore &store, const TaskOptions &options, unsigned classNumber,
                            DiagnosticEngine &diags)
@@ -41,11 +41,8 @@ UnitCompiler::Relations UnitCompiler::listRelations(unsigned number) {
     uint32_t other = *id >= bases[number - 1] ? number - 1 : uint32_t(findUnit(*id));
     relations.list.push_back({other, uint32_t(*id - bases[other])});
   };
-  llvm::for_each(tasks.getChains(), addTask);
-  addTask(tasks.getPosted(number));
-  addTask(tasks.getLoad(unit));
-  addTask(number ? tasks.getWorkBefore(number) : std::nullopt);
-  addTask(tasks.getWorkBeforeLoop());
+  llvm::for_each(tasks.listEnds(number), addTask);
+  relations.numEnds = uint32_t(relations.list.size());
   auto addUnit = [&](uint64_t first, uint64_t count) {
     relations.list.push_back({count ? uint32_t(findUnit(first)) : UnitRelation::none});
   };
@@ -67,10 +64,12 @@ UnitCompiler::Relations UnitCompiler::listRelations(unsigned number) {
     }
   }
   addPlaced(unit.updates);
-  auto latest = tasks.getLatestBackwards();
-  relations.numLatest = uint32_t(latest.size());
-  for (const ClassTasks::NodeRange &other : latest)
-    addUnit(other.first, other.count);
+  if (store.asksForSums(getDescription(number).alike)) {
+    auto latest = tasks.getLatestBackwards();
+    relations.numLatest = uint32_t(latest.size());
+    for (const ClassTasks::NodeRange &other : latest)
+      addUnit(other.first, other.count);
+  }
   auto awaitedUnits = tasks.getAwaitedUnits(number);
   relations.isKnown = awaitedUnits.has_value();
   relations.hasEdges = !awaitedUnits || !awaitedUnits->empty();
@@ -123,18 +122,15 @@ void UnitCompiler::addDistances(Key &key, unsigned number, const Relations &rela
       key.push_back(uint32_t(begin));
 }
 
-/// What kinds have in common that may have one prototype. A task that a relation leads to is waited for whatever it is;
-/// who reads what is loaded beside it waits for it on other streams.
+/// What units have in common that may be of one pattern.
 UnitCompiler::Key UnitCompiler::makeForm(unsigned number, const Relations &relations) const {
   const PlacedUnit &unit = tasks.getUnits()[number];
   std::optional<unsigned> streamOfLoad = tasks.getStreamOfLoad(unit);
   Key form = {getDescription(number).alike, connections.program.graph->pipeline.environments.getAlike(unit.environment),
               relations.numLatest, streamOfLoad ? *streamOfLoad : UnitRelation::none};
   llvm::append_range(form, relations.ways);
-  for (const UnitRelation &relation : relations.list)
-    form.push_back(relation.unit == UnitRelation::none   ? UnitRelation::none
-                   : relation.task == UnitRelation::none ? getDescription(relation.unit).alike
-                                                         : UnitRelation::none - 1);
+  for (const UnitRelation &relation : llvm::drop_begin(relations.list, relations.numEnds))
+    form.push_back(relation.unit == UnitRelation::none ? UnitRelation::none : getDescription(relation.unit).alike);
   addDistances(form, number, relations);
   return form;
 }
@@ -152,26 +148,74 @@ CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
   };
   if (auto known = store.kinds.find(key); known != store.kinds.end())
     return skipAs(*known->second);
-  std::vector<UnitPrototype> &ofForm = store.prototypes[makeForm(number, relations)];
-  auto isOnLane = [&](UnitRelation task, UnitPrototype::Lane lane) {
-    return this->isOnLane(bases[task.unit] + task.task, lane);
-  };
-  for (const UnitPrototype &prototype : ofForm)
-    if (std::unique_ptr<CompiledUnit> unit = prototype.derive(relations.list, related, isOnLane))
+  auto &ofForm = store.patterns[makeForm(number, relations)];
+  for (const std::unique_ptr<UnitPattern> &pattern : ofForm)
+    if (std::unique_ptr<CompiledUnit> unit = instantiate(*pattern, relations, related, getDescription(number)))
       return skipAs(*(store.kinds[std::move(key)] = std::move(unit)));
-  auto unit = std::make_unique<CompiledUnit>();
   bool isExplained = relations.isKnown;
-  if (!make(number, related, *unit, isExplained))
+  std::unique_ptr<UnitPattern> pattern = make(number, relations, isExplained);
+  if (!pattern)
     return nullptr;
+  related = listRelated(relations);
+  std::unique_ptr<CompiledUnit> unit = instantiate(*pattern, relations, related, getDescription(number));
   CompiledUnit *made = unit.get();
   compiled.push_back(made);
   if (isExplained) {
     store.kinds[std::move(key)] = std::move(unit);
-    ofForm.emplace_back(*made, relations.list, related, laneChecks);
+    ofForm.push_back(std::move(pattern));
   } else {
     others.push_back(std::move(unit));
   }
   return made;
+}
+
+/// Null: where relations lead does not tell what the tasks wait for.
+std::unique_ptr<CompiledUnit> UnitCompiler::instantiate(UnitPattern &pattern, const Relations &relations,
+                                                        llvm::ArrayRef<uint32_t> related,
+                                                        const ClassTemplate &description) {
+  auto unit = std::make_unique<CompiledUnit>();
+  auto isOnLane = [&](UnitRelation other, const UnitPattern::PatternTask &task) {
+    uint32_t of = compiled[other.unit]->facts[other.task];
+    return store.getFacts(of).kind != TaskKind::Receive && store.getLaneKey(of) == store.getLaneKey(task.facts);
+  };
+  if (!pattern.refer(relations.list, related, isOnLane, *unit))
+    return nullptr;
+  uint32_t numReferences = uint32_t(unit->references.size());
+  auto placeReceived = [&](size_t numReceived) { // they stand behind the references
+    for (uint32_t &place : unit->awaited)
+      place += place >= numReferences ? uint32_t(numReceived) : 0;
+  };
+  if (!pattern.instances.empty())
+    placeReceived(pattern.instances.front()->received.size());
+  auto isAlike = [&](const CompiledUnit *other) {
+    return other->awaited == unit->awaited && other->ends == unit->ends && other->waitsOutside == unit->waitsOutside &&
+           std::equal(other->references.begin(), other->references.end(), unit->references.begin(),
+                      unit->references.end(),
+                      [](const auto &a, const auto &b) { return a.unit.has_value() == b.unit.has_value(); });
+  };
+  if (auto known = llvm::find_if(pattern.instances, isAlike); known != pattern.instances.end()) {
+    std::vector<CompiledUnit::Reference> references = std::move(unit->references);
+    *unit = **known;
+    unit->references = std::move(references);
+    return unit;
+  }
+  for (const UnitPattern::PatternTask &task : pattern.tasks) {
+    unit->facts.push_back(task.facts);
+    unit->durations.push_back(store.getDuration(task.facts));
+  }
+  unit->chains = pattern.chains;
+  unit->workBeforeLoop = pattern.workBeforeLoop;
+  unit->entersRepeatFirst = pattern.entersRepeatFirst;
+  unit->numPermutes = pattern.numPermutes;
+  connect(*unit, pattern, description);
+  if (pattern.instances.empty())
+    placeReceived(unit->received.size());
+  order(*unit);
+  listEvents(*unit, pattern);
+  if (!unit->isWhole)
+    listLanes(*unit);
+  pattern.instances.push_back(unit.get());
+  return unit;
 }
 
 void UnitCompiler::finish() {
@@ -188,7 +232,8 @@ void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
   for (auto [end, last] : llvm::zip(after, unit.chains))
     if (last)
       end = base + *last;
-  std::optional<uint64_t> loop = tasks.getWorkBeforeLoop();
+  std::optional<uint64_t> loop =
+      unit.entersRepeatFirst ? tasks.getChains()[ClassTasks::computation] : tasks.getWorkBeforeLoop();
   tasks.skipUnit(number, after);
   tasks.setWorkBeforeLoop(unit.workBeforeLoop ? base + *unit.workBeforeLoop : loop);
 }
@@ -203,24 +248,25 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
   }
   if (task.flops.isSlot() || task.bytes.isSlot() || task.tag.isSlot())
     return false;
-  Sample sample{0, task.kind};
+  Sample sample;
+  sample.task.kind = task.kind;
   GroupPlace own = 1;
   const GroupPlace *place = &own;
   if (task.kind == TaskKind::Collective) {
     if (!task.group.isSlot())
       return false;
     const RankSlot &slot = tasks.getSlots()[task.group.getSlot()];
-    sample.connection = connections.findMeeting(classNumber, task, slot, task.group.resolve(slots));
-    place = &connections.getMeeting(sample.connection).place;
+    sample.task.connection = connections.findMeeting(classNumber, task, slot, task.group.resolve(slots));
+    place = &connections.getMeeting(sample.task.connection).place;
   } else if (task.isMessage()) {
     const RankSlot &slot = tasks.getSlots()[task.peer.getSlot()];
     if (slot.kind != RankSlot::Kind::Stage && slot.kind != RankSlot::Kind::Neighbour)
       return false;
     int64_t peer = int64_t(task.peer.resolve(slots));
-    sample.isPermute = slot.kind == RankSlot::Kind::Neighbour;
-    if (sample.isPermute) {
-      sample.connection = connections.findChannel(classNumber, task.kind == TaskKind::Send, slot, uint64_t(peer));
-      sample.tag = task.tag.resolve({}) - firstPermute;
+    sample.task.isPermute = slot.kind == RankSlot::Kind::Neighbour;
+    if (sample.task.isPermute) {
+      sample.task.connection = connections.findChannel(classNumber, task.kind == TaskKind::Send, slot, uint64_t(peer));
+      sample.task.tag = task.tag.resolve({}) - firstPermute;
     }
     own = connections.machine.findPlace({int64_t(connections.program.firstRank) + rank, peer});
   } else if (task.isWait) {
@@ -230,9 +276,10 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
   std::optional<uint32_t> number = store.findFacts(task, tasks.getEnvironment(), *place, sizesOf, slowness);
   if (!number)
     return false;
-  sample.facts = *number;
+  sample.task.facts = *number;
   sample.begin = awaited.size();
   awaited.insert(awaited.end(), task.data.begin(), task.data.end());
+  sample.dataEnd = awaited.size();
   awaited.insert(awaited.end(), task.order.begin(), task.order.end());
   sample.end = awaited.size();
   samples[task.id - base] = sample;
@@ -244,13 +291,14 @@ bool UnitCompiler::repeat(const ClassTasks::Rounds &rounds, uint64_t base) {
   for (uint64_t place = 0; place < rounds.tasks; ++place) {
     const Sample first = samples[rounds.first - base + place],
                  second = samples[rounds.first - base + rounds.tasks + place];
-    if (first.facts != second.facts || first.connection != second.connection)
+    if (first.task.facts != second.task.facts || first.task.connection != second.task.connection)
       return false; // not the same op
     for (uint64_t round = 2; round + 1 < uint64_t(rounds.count); ++round) {
       Sample &sample = samples[rounds.first - base + round * rounds.tasks + place];
       sample = second;
-      sample.tag += (second.tag - first.tag) * (round - 1);
+      sample.task.tag += (second.task.tag - first.task.tag) * (round - 1);
       sample.begin = awaited.size();
+      sample.dataEnd = sample.begin + second.dataEnd - second.begin;
       for (size_t i = 0; i < second.end - second.begin; ++i) {
         uint64_t before = awaited[first.begin + i], id = awaited[second.begin + i];
         awaited.push_back(id + (id - before) * (round - 1));
@@ -261,123 +309,89 @@ bool UnitCompiler::repeat(const ClassTasks::Rounds &rounds, uint64_t base) {
   return true;
 }
 
-bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained) {
+/// Null: tasks are of another form, or have no price. Relations are added that lead to units which no other one leads
+/// to; then the unit is not explained.
+std::unique_ptr<UnitPattern> UnitCompiler::make(unsigned number, Relations &relations, bool &isExplained) {
   const PlacedUnit &placed = tasks.getUnits()[number];
-  if (placed.layout->getNumNodes() >= reference)
-    return false;
+  if (placed.layout->getNumNodes() >= maxTasks)
+    return nullptr;
   samples.assign(placed.layout->getNumNodes(), Sample());
   awaited.clear();
-  laneChecks.clear();
   bool isGood = true;
   uint64_t firstPermute = tasks.getNumIssued().back();
-  tasks.makeRounds(
+  ClassTasks::Left left = tasks.makeRounds(
       number, [&](const Task &task) { isGood = isGood && take(task, placed.base, firstPermute); },
       [&](const ClassTasks::Rounds &rounds) { isGood = isGood && repeat(rounds, placed.base); });
   if (!isGood)
-    return false;
-  refer(placed, related, unit, isExplained);
-  unit.numPermutes = tasks.getNumIssued().back() - firstPermute;
-  connect(unit, getDescription(number));
-  for (uint32_t &place : unit.awaited)
-    place = place >= reference ? place - reference : place + unit.getFirstTask();
-  order(unit);
-  listEvents(unit);
-  if (!unit.isWhole)
-    listLanes(unit);
-  noteEnds(unit, placed);
-  return true;
-}
-
-/// Makes what tasks wait for places: of tasks of the unit, and, from `reference` on, of references.
-void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit,
-                         bool &isExplained) {
-  constexpr uint32_t absent = UnitRelation::none;
-  std::vector<std::vector<uint32_t>> numbers; // of references, by related unit and offset
-  std::optional<uint32_t> beginning;
-  size_t numListed = related.size();
-  auto refer = [&](uint64_t id) {
-    uint32_t other = uint32_t(findUnit(id));
-    auto known = std::lower_bound(related.begin(), related.begin() + ptrdiff_t(numListed), other);
-    bool isListed = known != related.begin() + ptrdiff_t(numListed) && *known == other;
-    if (!isListed) {
-      isExplained = false;
-      known = std::find(related.begin() + ptrdiff_t(numListed), related.end(), other);
-      if (known == related.end())
-        known = related.insert(related.end(), other);
-    }
-    uint32_t place = uint32_t(known - related.begin()), inOther = uint32_t(id - bases[other]);
-    numbers.resize(related.size());
-    if (numbers[place].empty())
-      numbers[place].assign(compiled[other]->getNumTasks(), absent);
-    uint32_t &found = numbers[place][inOther];
-    if (found == absent) {
-      found = uint32_t(unit.references.size());
-      unit.references.push_back({place, inOther});
-    }
-    unit.awaited.push_back(reference + found);
+    return nullptr;
+  store.noteSums(getDescription(number).alike, left.asksForSums);
+  auto pattern = std::make_unique<UnitPattern>();
+  auto getOwn = [&](std::optional<uint64_t> id) {
+    bool isOwn = id && *id < ClassTasks::firstName && *id >= placed.base;
+    return isOwn ? std::optional(*id - placed.base) : std::nullopt;
   };
-  unit.awaited.reserve(awaited.size());
-  unit.ends.reserve(samples.size());
-  unit.facts.reserve(samples.size());
-  unit.durations.reserve(samples.size());
-  for (uint32_t offset = 0; offset < samples.size(); ++offset) {
-    const Sample &sample = samples[offset];
-    bool isReceive = sample.kind == TaskKind::Receive;
-    bool waitsOutside = sample.begin == sample.end || isReceive;
-    if (sample.begin == sample.end) {
-      if (!beginning) {
-        beginning = uint32_t(unit.references.size());
-        unit.references.push_back({std::nullopt, 0});
-      }
-      unit.awaited.push_back(reference + *beginning);
+  for (std::optional<uint64_t> end : left.chains)
+    pattern->chains.push_back(getOwn(end));
+  pattern->workBeforeLoop = getOwn(left.workBeforeLoop);
+  pattern->entersRepeatFirst = left.workBeforeLoop == ClassTasks::firstName + ClassTasks::computation;
+  pattern->numPermutes = tasks.getNumIssued().back() - firstPermute;
+  listAwaited(placed, relations, *pattern, isExplained);
+  return pattern;
+}
+
+/// Puts relations in place of names, and of the ids of earlier units.
+void UnitCompiler::listAwaited(const PlacedUnit &placed, Relations &relations, UnitPattern &pattern,
+                               bool &isExplained) {
+  llvm::SmallDenseMap<uint32_t, uint32_t, 16> sources; // by relation, and behind them by unit
+  auto findSource = [&](uint32_t key, llvm::function_ref<UnitPattern::Source()> list) {
+    auto [known, isNew] = sources.try_emplace(key, uint32_t(pattern.sources.size()));
+    if (isNew)
+      pattern.sources.push_back(list());
+    return known->second;
+  };
+  auto listOfUnit = [&](uint32_t unit) {
+    UnitPattern::Source source;
+    for (uint32_t i = relations.numEnds; i < relations.list.size(); ++i)
+      if (relations.list[i].unit == unit)
+        source.push_back(i);
+    if (source.empty()) {
+      isExplained = false;
+      source.push_back(uint32_t(relations.list.size()));
+      relations.list.push_back({unit});
     }
-    // What an earlier unit has run on the task's lane is long over where the task also waits for one of its own unit
-    // that takes time there.
-    std::pair<uint64_t, unsigned> lane = store.getLaneKey(sample.facts);
-    bool isBehindOwn = false;
-    auto isOutside = [&](uint64_t id) { return id < placed.base; };
-    bool mayBeBehindOwn =
-        !isReceive && std::any_of(awaited.begin() + sample.begin, awaited.begin() + sample.end, isOutside);
-    for (size_t i = sample.begin; i < sample.end && mayBeBehindOwn; ++i)
-      if (awaited[i] >= placed.base) {
-        const Sample &before = samples[awaited[i] - placed.base];
-        isBehindOwn |= before.kind != TaskKind::Receive && store.getLaneKey(before.facts) == lane &&
-                       store.getDuration(before.facts) > 0;
-      }
+    return source;
+  };
+  auto translate = [&](uint64_t id) -> UnitPattern::Awaited {
+    if (id >= ClassTasks::firstName) {
+      uint32_t number = uint32_t(id - ClassTasks::firstName);
+      return {findSource(number, [&] { return UnitPattern::Source{number}; }), UnitRelation::none};
+    }
+    if (id >= placed.base)
+      return {UnitPattern::Awaited::own, uint32_t(id - placed.base)};
+    uint32_t unit = uint32_t(findUnit(id));
+    return {findSource(relations.numEnds + unit, [&] { return listOfUnit(unit); }), uint32_t(id - bases[unit])};
+  };
+  pattern.tasks.reserve(samples.size());
+  pattern.awaited.reserve(awaited.size());
+  for (const Sample &sample : samples) {
+    UnitPattern::PatternTask task = sample.task;
+    bool waitsOutside = false;
     for (size_t i = sample.begin; i < sample.end; ++i) {
-      uint64_t id = awaited[i];
-      if (id >= placed.base) {
-        unit.awaited.push_back(uint32_t(id - placed.base));
-        continue;
-      }
-      if (isBehindOwn) {
-        uint32_t other = uint32_t(findUnit(id));
-        bool isOver = isOnLane(id, lane);
-        laneChecks.push_back({{other, uint32_t(id - bases[other])}, lane, isOver});
-        if (isOver)
-          continue;
-      }
-      waitsOutside = true;
-      refer(id);
+      if (i == sample.dataEnd)
+        task.dataEnd = uint32_t(pattern.awaited.size());
+      pattern.awaited.push_back(translate(awaited[i]));
+      waitsOutside |= pattern.awaited.back().source != UnitPattern::Awaited::own;
     }
-    if (waitsOutside)
-      unit.waitsOutside.push_back(offset);
-    unit.ends.push_back(uint32_t(unit.awaited.size()));
-    unit.facts.push_back(sample.facts);
-    unit.durations.push_back(store.getDuration(sample.facts));
+    task.end = uint32_t(pattern.awaited.size());
+    if (sample.dataEnd == sample.end)
+      task.dataEnd = task.end;
+    for (size_t i = sample.begin; i < sample.end && waitsOutside && task.kind != TaskKind::Receive; ++i)
+      if (awaited[i] >= placed.base && awaited[i] < ClassTasks::firstName) {
+        const UnitPattern::PatternTask &before = samples[awaited[i] - placed.base].task;
+        task.isBehindOwn |= before.kind != TaskKind::Receive &&
+                            store.getLaneKey(before.facts) == store.getLaneKey(task.facts) &&
+                            store.getDuration(before.facts) > 0;
+      }
+    pattern.tasks.push_back(task);
   }
-}
-
-/// Whether a task of an earlier unit is on a lane.
-bool UnitCompiler::isOnLane(uint64_t id, std::pair<uint64_t, unsigned> lane) const {
-  size_t number = findUnit(id);
-  uint32_t of = compiled[number]->facts[id - bases[number]];
-  return store.getFacts(of).kind != TaskKind::Receive && store.getLaneKey(of) == lane;
-}
-
-void UnitCompiler::noteEnds(CompiledUnit &unit, const PlacedUnit &placed) {
-  for (std::optional<uint64_t> end : tasks.getChains())
-    unit.chains.push_back(end >= placed.base && end ? std::optional(*end - placed.base) : std::nullopt);
-  if (std::optional<uint64_t> loop = tasks.getWorkBeforeLoop(); loop && *loop >= placed.base)
-    unit.workBeforeLoop = *loop - placed.base;
 }

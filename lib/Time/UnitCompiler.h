@@ -16,7 +16,8 @@
 // Algorithm: the relations of each unit are listed. The first one of a kind is made and priced; for what it waits
 // outside of itself is a task of one of the listed units. The others are skipped. Each op is priced once. Of equal
 // rounds of iterations three are made (stage/Tasks/FoldedTasks.h). Of kinds that differ in nothing but where their
-// relations lead the first one is made, and the others are copies of it that wait for others (UnitPrototype.h).
+// relations lead the first one is made, and the others follow from its pattern (UnitPattern.h). Only units that ask who
+// added to a gradient have relations to these.
 //
 // Limits: a unit that waits for a unit that is not listed, or whose edges lead to ops that several templates run, is
 // made, and is of a kind of its own.
@@ -62,18 +63,15 @@ public:
 private:
   /// A task that was made.
   struct Sample {
-    uint32_t facts = 0;
-    TaskKind kind = TaskKind::Compute;
-    unsigned connection = 0; ///< Meeting, or channel of a permute.
-    uint64_t tag = 0;        ///< Of a permute.
-    bool isPermute = false;
-    size_t begin = 0, end = 0; ///< Of what it waits for.
+    UnitPattern::PatternTask task;
+    size_t begin = 0, dataEnd = 0, end = 0; ///< Of what it waits for.
   };
   using Key = UnitStore::Key;
 
   /// The relations of a unit, each in its place.
   struct Relations {
     llvm::SmallVector<UnitRelation, 24> list;
+    uint32_t numEnds = 0;                ///< Those to ends of streams and the like come first.
     uint32_t numLatest = 0;              ///< Units that added to gradients last.
     llvm::SmallVector<uint32_t, 4> ways; ///< In which those were found whose values it may use.
     bool isKnown = true;                 ///< They are all listed.
@@ -86,16 +84,16 @@ private:
   void addDistances(Key &key, unsigned number, const Relations &relations) const;
   void describe(unsigned number);
   const ClassTemplate &getDescription(unsigned unit) const { return *described[templates[unit]]; }
-  bool make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
+  std::unique_ptr<UnitPattern> make(unsigned number, Relations &relations, bool &isExplained);
   bool take(const Task &task, uint64_t base, uint64_t firstPermute);
   bool repeat(const ClassTasks::Rounds &rounds, uint64_t base);
-  void refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
-  bool isOnLane(uint64_t id, std::pair<uint64_t, unsigned> lane) const;
-  void connect(CompiledUnit &unit, const ClassTemplate &description);
+  void listAwaited(const PlacedUnit &placed, Relations &relations, UnitPattern &pattern, bool &isExplained);
+  std::unique_ptr<CompiledUnit> instantiate(UnitPattern &pattern, const Relations &relations,
+                                            llvm::ArrayRef<uint32_t> related, const ClassTemplate &description);
+  void connect(CompiledUnit &unit, const UnitPattern &pattern, const ClassTemplate &description);
   void order(CompiledUnit &unit);
-  void listEvents(CompiledUnit &unit);
+  void listEvents(CompiledUnit &unit, const UnitPattern &pattern);
   void listLanes(CompiledUnit &unit);
-  void noteEnds(CompiledUnit &unit, const PlacedUnit &placed);
   void skip(unsigned number, const CompiledUnit &unit);
 
   Connections &connections;
@@ -109,7 +107,6 @@ private:
   std::vector<uint32_t> templates;                     ///< Their numbers in the class, by unit.
   std::vector<std::optional<ClassTemplate>> described; ///< Templates, once a unit of theirs has come.
   std::vector<uint64_t> slots;                         ///< Those of `tasks` so far, on the rank; 0 for sizes.
-  std::vector<UnitPrototype::LaneCheck> laneChecks;    ///< Of the unit that is made.
   std::vector<std::unique_ptr<CompiledUnit>> others;   ///< Kinds of one unit.
   std::vector<const CompiledUnit *> compiled;          ///< By unit.
   unsigned nextUnit = 0;

@@ -9,10 +9,10 @@
 using namespace stage;
 
 /// Messages, and collectives of several classes.
-void UnitCompiler::connect(CompiledUnit &unit, const ClassTemplate &description) {
+void UnitCompiler::connect(CompiledUnit &unit, const UnitPattern &pattern, const ClassTemplate &description) {
   unsigned nextPort = 0;
-  for (uint32_t task = 0; task < samples.size(); ++task) {
-    const Sample &sample = samples[task];
+  for (uint32_t task = 0; task < pattern.tasks.size(); ++task) {
+    const UnitPattern::PatternTask &sample = pattern.tasks[task];
     if (sample.kind == TaskKind::Receive)
       unit.receives.push_back(task);
     if (sample.kind == TaskKind::Collective && connections.getMeeting(sample.connection).expected > 1) {
@@ -75,7 +75,7 @@ void UnitCompiler::order(CompiledUnit &unit) {
 }
 
 /// Which messages must have come for each send and collective.
-void UnitCompiler::listEvents(CompiledUnit &unit) {
+void UnitCompiler::listEvents(CompiledUnit &unit, const UnitPattern &pattern) {
   using Step = CompiledUnit::Step;
   if (unit.received.size() >= 64)
     unit.isWhole = false;
@@ -100,7 +100,7 @@ void UnitCompiler::listEvents(CompiledUnit &unit) {
   uint64_t all = (uint64_t(1) << unit.received.size()) - 1;
   auto nextSent = unit.sent.begin();
   for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
-    if (samples[task].kind != TaskKind::Collective && samples[task].kind != TaskKind::Send)
+    if (pattern.tasks[task].kind != TaskKind::Collective && pattern.tasks[task].kind != TaskKind::Send)
       continue;
     bool isSent = nextSent != unit.sent.end() && nextSent->task == task;
     // Of its own, one after the other, the first says it all.

@@ -24,7 +24,7 @@
 #include "CompiledUnit.h"
 #include "Connections.h"
 #include "StepWalk.h"
-#include "UnitPrototype.h"
+#include "UnitPattern.h"
 #include "stage/Machine/Runtime.h"
 #include "llvm/ADT/Hashing.h"
 #include <map>
@@ -79,7 +79,16 @@ public:
   bool isAssumed() const { return assumed; }
 
   std::unordered_map<Key, std::unique_ptr<CompiledUnit>, KeyHash> kinds;
-  std::unordered_map<Key, std::vector<UnitPrototype>, KeyHash> prototypes; ///< By the form of their relations.
+  /// By the form of their relations.
+  std::unordered_map<Key, std::vector<std::unique_ptr<UnitPattern>>, KeyHash> patterns;
+
+  /// Whether some task of units of alike templates waits for what added to a gradient, if anything has. All do of which
+  /// no unit has been made.
+  bool asksForSums(uint32_t number) const {
+    auto known = sums.find(number);
+    return known == sums.end() || known->second;
+  }
+  void noteSums(uint32_t number, bool asks) { sums[number] |= asks; }
 
 private:
   struct PricedFacts {
@@ -104,6 +113,7 @@ private:
   /// By op, environment and kind of task, bytes, and place and sizes.
   std::map<std::tuple<const Op *, uint64_t, uint64_t, uint64_t>, uint32_t> factNumbers;
   std::unordered_map<Signature, uint32_t, KeyHash> alike;
+  llvm::DenseMap<uint32_t, bool> sums;                           ///< By the number of alike templates.
   std::vector<GroupPlace> places;                                ///< Few.
   std::vector<decltype(RankClass::coordinates)> coordinates{{}}; ///< Of classes, each once.
   /// The collectives and permutes of an op and its bodies.

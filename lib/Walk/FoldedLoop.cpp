@@ -8,7 +8,22 @@ constexpr unsigned maxCarried = 4;
 constexpr size_t maxRunsOfRound = 16;
 
 FoldedLoop::FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried, unsigned prefetch)
-    : numCarried(numCarried), prefetch(prefetch) {
+    : numCarried(numCarried), roundsBelow(int64_t(numCarried) + prefetch + 2),
+      roundsAbove(int64_t(numCarried) + prefetch + 1) {
+  foldRuns(cases, begin, end);
+}
+
+FoldedLoop FoldedLoop::makeOfReads(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried,
+                                   bool isReverse) {
+  FoldedLoop loop;
+  loop.numCarried = numCarried;
+  loop.roundsBelow = loop.roundsAbove = 1; // a walk asks neither for the first iteration nor behind the last one
+  (isReverse ? loop.roundsAbove : loop.roundsBelow) = std::max(numCarried, 1u);
+  loop.foldRuns(cases, begin, end);
+  return loop;
+}
+
+void FoldedLoop::foldRuns(const IterationCases &cases, int64_t begin, int64_t end) {
   if (numCarried > maxCarried)
     return;
   if (cases.getRuns().empty())
@@ -39,13 +54,13 @@ size_t FoldedLoop::foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t f
 
 /// Leaves out the middle of equal rounds of iterations; false if they are too few.
 bool FoldedLoop::fold(int64_t begin, int64_t end, int64_t round) {
-  int64_t edge = int64_t(numCarried) + prefetch + 1, period = 1;
+  int64_t period = 1;
   for (int64_t i = 2; i <= int64_t(numCarried); ++i)
     period = std::lcm(period, i);
-  int64_t left = (end - begin) / round - 2 * edge - 1;
+  int64_t left = (end - begin) / round - roundsBelow - roundsAbove;
   if (left < period)
     return false;
-  int64_t gap = begin + (edge + 1) * round;
+  int64_t gap = begin + roundsBelow * round;
   gaps.push_back({gap, gap + left / period * period * round, round, period});
   return true;
 }

@@ -170,16 +170,32 @@ public:
     uint64_t tasks; ///< Of a round.
     int64_t count;
   };
-  /// The same for who can tell what all rounds are from the first, the second and the last one: of others no tasks are
-  /// made. `repeat` is told after the last one.
-  using RepeatSink = llvm::function_ref<void(const Rounds &)>;
-  void makeRounds(unsigned number, Sink sink, RepeatSink repeat);
-
   /// Numbers of streams: one of each kind, then those that the graph declares.
   static constexpr unsigned computation = 0, firstDeclared = numStreamKinds;
   /// The last task of each stream in the units so far, for which the next task of the stream waits.
   using Chains = llvm::SmallVector<std::optional<uint64_t>, 2>;
   const Chains &getChains() const { return chains; }
+
+  /// *Ends*: the tasks of earlier units for which tasks of a unit wait whatever these units are. First the chains, then
+  /// of each of these kinds one. Nothing: there is none.
+  enum class End : uint8_t { Posted, Load, WorkBefore, WorkBeforeLoop };
+  llvm::SmallVector<std::optional<uint64_t>, 12> listEnds(unsigned number) const;
+  unsigned getNumber(End end) const { return unsigned(chains.size()) + unsigned(end); }
+  /// Names stand for ids of ends: the name of end number n is n more. No rank has so many tasks.
+  static constexpr uint64_t firstName = uint64_t(1) << 44;
+
+  /// What a unit leaves behind, where it has changed it, or the name of what was there before.
+  struct Left {
+    Chains chains;
+    std::optional<uint64_t> workBeforeLoop;
+    bool asksForSums; ///< Some task waits for those that added to a gradient, if there are any.
+  };
+  /// Makes a unit for who can tell what all rounds are from the first, the second and the last one: of others no tasks
+  /// are made, and `repeat` is told after the last one. Tasks wait for the names of ends, also of those that are not
+  /// there, so that another unit whose ends are others needs not be made.
+  using RepeatSink = llvm::function_ref<void(const Rounds &)>;
+  Left makeRounds(unsigned number, Sink sink, RepeatSink repeat);
+
   /// Rule W4: the task for which receives of a unit wait. Nothing: they are posted from the beginning.
   std::optional<uint64_t> getPosted(unsigned number) const {
     unsigned post = arrivals->getPost(number);
@@ -321,6 +337,12 @@ private:
   const PlacedUnit *findEarlierUnit(const Op &maker, unsigned number, int64_t iteration, unsigned distance) const;
   void makePair(unsigned number, Sink sink);
   void endUnit(unsigned number);
+  void nameEnds(unsigned number);
+  void replaceNames();
+  /// An end of the unit that is made.
+  std::optional<uint64_t> getEnd(End end, std::optional<uint64_t> id) const {
+    return endsOfNames.empty() ? id : std::optional(firstName + getNumber(end));
+  }
   void foldUnit(unsigned number, Sink sink, CountSink count, RepeatSink repeat);
   void foldLoops();
   void finish(Task &task, llvm::ArrayRef<std::optional<uint64_t>> order);
@@ -373,6 +395,8 @@ private:
   uint64_t numPermutes = 0; ///< Of all units.
   llvm::DenseMap<const TaskLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
+  llvm::SmallVector<std::optional<uint64_t>, 12> endsOfNames; ///< While a unit is made with names.
+  Left left;                                                  ///< By the unit that was made so.
   std::optional<uint64_t> workBeforeLoop; ///< The last computation before the repeat that runs was entered.
   llvm::SmallVector<uint64_t, 2> arrived; ///< Recvs of the unit that runs, until a computation waits for them.
   std::vector<std::optional<uint64_t>> lastCompOfUnit;

@@ -56,6 +56,9 @@ public:
   void startStep() { latest.clear(); }
   /// Appends the node of `unit`, or else of an earlier one, that added last before the current node.
   void findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids);
+  /// Whether anybody has asked for such a node since `forgetAsked`.
+  bool wasAsked() const { return isAsked; }
+  void forgetAsked() { isAsked = false; }
   /// The latest unit with this layout that has ended; null if none has.
   const PlacedUnit *getLatest(const TaskLayout *layout) const { return latest.lookup(layout); }
 
@@ -85,6 +88,7 @@ private:
 
   const GradientBuffers &buffers;
   uint64_t current = 0;
+  bool isAsked = false;
   /// Per buffer, for which its first accumulation stands, one for each layout that adds to it: of repeats, and others.
   llvm::DenseMap<const Op *, llvm::SmallVector<Adders, 1>> adders;
   std::set<const TaskLayout *> skipped; ///< Layouts of units that were skipped.

@@ -35,6 +35,10 @@ public:
   /// The iterations [begin, end) of a repeat, whose forward and backward bodies carry at most `numCarried` values.
   /// So many gathers run ahead.
   FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried, unsigned prefetch = 0);
+  /// The same for who asks only what an iteration reads of those before it, in which at most `numCarried` iterations
+  /// before are: a gap begins as soon as all of these are in the run, and ends a round before the run.
+  static FoldedLoop makeOfReads(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried,
+                                bool isReverse);
 
   /// The iteration that is run after `iteration`, forwards (`step` 1) or backwards (-1).
   int64_t getNext(int64_t iteration, int64_t step) const;
@@ -50,11 +54,13 @@ public:
   const Gap *findGap(int64_t iteration) const;
 
 private:
+  void foldRuns(const IterationCases &cases, int64_t begin, int64_t end);
   size_t foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t first);
   bool fold(int64_t begin, int64_t end, int64_t round);
 
-  unsigned numCarried = 0, prefetch = 0;
-  std::vector<Gap> gaps; ///< In order.
+  unsigned numCarried = 0;
+  int64_t roundsBelow = 0, roundsAbove = 0; ///< That are run below and above a gap.
+  std::vector<Gap> gaps;                    ///< In order.
 };
 
 } // namespace stage
