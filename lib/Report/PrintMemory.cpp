@@ -28,9 +28,11 @@ static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const Siz
       os << " (" << formatBytes(here.value.num) << ")";
   }
   os << '\n';
-  Table table({{"bytes", Table::Left}, {"value", Table::Left}}, 2);
-  for (auto [name, value] : llvm::zip(nameValues(saved.values), saved.values))
-    table.addRow({value.bytes.str(), name});
+  Table table({{"bytes", Table::Left}, {"value", Table::Left}, {"here", Table::Right}}, 2);
+  for (auto [name, value] : llvm::zip(nameValues(saved.values), saved.values)) {
+    SizeValue here = evaluateCount(value.bytes, binding); // nothing where ranks differ
+    table.addRow({value.bytes.str(), name, here ? formatBytes(here.value.num) : ""});
+  }
   if (!table.empty())
     table.print(os);
   os << '\n';

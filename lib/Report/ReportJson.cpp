@@ -124,10 +124,16 @@ private:
             json.attribute("kind", kind);
           if (isOnHost)
             json.attribute("memory", getName(saved.space));
+          const SizeBinding &binding = report.program->graph->binding;
           std::vector<Records> values;
-          for (auto [name, value] : llvm::zip(nameValues(saved.values), saved.values))
-            values.push_back({{"name", "", name}, {"bytes", "", value.bytes.str()}});
+          for (auto [name, value] : llvm::zip(nameValues(saved.values), saved.values)) {
+            Records &records = values.emplace_back(Records{{"name", "", name}, {"bytes", "", value.bytes.str()}});
+            if (SizeValue here = evaluateCount(value.bytes, binding))
+              records.push_back({"here", "", here.value.num});
+          }
           json.attribute("bytes", saved.bytes.str());
+          if (SizeValue here = evaluateCount(saved.bytes, binding))
+            number("here", here.value.num);
           writeRows(json, "values", values);
         });
     });
