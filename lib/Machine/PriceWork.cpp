@@ -144,8 +144,8 @@ std::optional<Ticks> Machine::ofKernel(const Work &work, llvm::StringRef &missin
     return std::nullopt;
   }
   bool isProduct = work.kind == WorkKind::Contraction;
-  if (std::optional<double> ticks = isProduct ? priceSmallContraction(work, type)
-                                              : priceCachedAttention(work, getWideType(*rates, work, type)))
+  if (std::optional<double> ticks =
+          isProduct ? priceSmallContraction(work, type) : priceCachedAttention(work, getWideType(*rates, work, type)))
     return roundTicks(*ticks);
   return roundTicks(isProduct ? priceContraction(work, type)
                               : priceAttention(work, getAttentionType(*rates, work, type)));

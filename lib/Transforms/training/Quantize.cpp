@@ -30,11 +30,11 @@
 // whose slots hold their operand hand copies on, but no gradients, nor what they multiply by weights.
 //
 //===----------------------------------------------------------------------===//
-#include "training/QuantizeRules.h"
-#include "training/QuantizedOperands.h"
 #include "stage/IR/graph/Identity.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "training/QuantizeRules.h"
+#include "training/QuantizedOperands.h"
 
 using namespace stage;
 
@@ -257,7 +257,8 @@ private:
       if (copy->type.quantization->type == wanted->type && !first)
         first = copy;
     }
-    if (!first && value.getOp() && QuantizeRules::isSent(*value.getOp()) && hasOnlyCopies(value) && !movesAsItIs(value)) {
+    if (!first && value.getOp() && QuantizeRules::isSent(*value.getOp()) && hasOnlyCopies(value) &&
+        !movesAsItIs(value)) {
       first = move(value, moved, rule);
       if (*first->type.quantization == *wanted)
         return first;
@@ -353,7 +354,7 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   QuantizeRules rules;
-  llvm::DenseSet<const Rule *> reported;            ///< For blocks that are cut.
+  llvm::DenseSet<const Rule *> reported; ///< For blocks that are cut.
   std::vector<Product> products;
   llvm::DenseSet<std::pair<Op *, unsigned>> readsCopy; ///< Operands of products.
   llvm::DenseMap<const Op *, unsigned> numbers;        ///< In the program, of ops before this pass.

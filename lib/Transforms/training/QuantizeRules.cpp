@@ -1,8 +1,8 @@
 //===- QuantizeRules.cpp - what rules quantize ----------------------------===//
 #include "training/QuantizeRules.h"
-#include "training/QuantizedOperands.h"
 #include "stage/IR/graph/Identity.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "training/QuantizedOperands.h"
 
 using namespace stage;
 
@@ -51,8 +51,8 @@ bool QuantizeRules::isSent(const Op &op) {
 /// itself.
 static bool isSentAnywhere(const Value &value) {
   return llvm::any_of(value.getUses(), [&](auto use) {
-    return isReshard(use.first->kind) && ((QuantizeRules::isSent(*use.first) && !value.sharding.partial) ||
-                                          isSentAnywhere(*use.first->getResult()));
+    return isReshard(use.first->kind) &&
+           ((QuantizeRules::isSent(*use.first) && !value.sharding.partial) || isSentAnywhere(*use.first->getResult()));
   });
 }
 
@@ -102,9 +102,8 @@ bool QuantizeRules::isNarrowed(const TensorType &type, const Rule &rule) const {
 
 bool QuantizeRules::isNarrowed(const Op &op, const Rule &rule) const {
   llvm::SmallVector<unsigned, 4> operands = listQuantizedOperands(op);
-  return !operands.empty() && llvm::all_of(operands, [&](unsigned operand) {
-    return isNarrowed(op.getOperand(operand)->type, rule);
-  });
+  return !operands.empty() &&
+         llvm::all_of(operands, [&](unsigned operand) { return isNarrowed(op.getOperand(operand)->type, rule); });
 }
 
 bool QuantizeRules::isNarrowed(Value &state, const Rule &rule) const {
