@@ -51,11 +51,14 @@ HELPERS = {
     "_deepseek_v3_common": {"model.recompute_granularity": "selective"},
     "_enable_deepseek_full_iteration_mxfp8": PAGED,
     "_apply_deepseek_v3_64gpu_gb300_fsdp_configs": {"ddp.use_megatron_fsdp": True},
-    "_enable_hybridep_full_iteration_mxfp8": {"model.moe_paged_stash": True},
+    "_enable_hybridep_full_iteration_mxfp8": {"model.moe_paged_stash": True, "mixed_precision.fp8_dot_product_attention": True},
     "_apply_gpt_oss_120b_full_iter_fp8mx_configs": PAGED,
     "_apply_nemotron_3_nano_perf_defaults": {"model.seq_length": 8192, **FULL_PRECISION_STATES},
     "_apply_nemotron_3_super_perf_defaults": {"ddp.overlap_grad_reduce": True, **FULL_PRECISION_STATES, **REDUCED_IN_16_BITS},
 }
+
+# What helpers are told.
+SWITCHES = {"fp8_dot_product_attention": "mixed_precision.fp8_dot_product_attention", "fp8_output_proj": "model.fp8_output_proj"}
 
 
 def expand(key, value):
@@ -91,8 +94,9 @@ def resolve(recipes, name):
     if called:
         settings["train.global_batch_size"] = int(called[2])
     calls = [(re.match(r"\w+", call)[0], call) for call in recipe.get("calls", [])]
-    for helper, _ in calls:
+    for helper, call in calls:
         settings.update(HELPERS.get(helper, {}))
+        settings.update({SWITCHES[key]: value == "True" for key, value in re.findall(r"(\w+)=(True|False)", call) if key in SWITCHES})
     for key, value in recipe.get("set", {}).items():
         settings.update(expand(key, value))
     for helper, call in calls:

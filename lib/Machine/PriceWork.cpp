@@ -12,7 +12,9 @@
 // bytes; with a weight for each it is as many products. FLOPs beyond those of the shape take as long, each, as these.
 //
 // Attention: roof = max(2 pairs (head size + value size) / FLOPs, bytes / memory) + 2 us, times a ratio by the length
-// of keys and the number of heads, from the nearest head size of the table. Backward is a multiple.
+// of keys and the number of heads, from the nearest head size of the table. Backward is a multiple. Softmax takes as
+// long in 8 bits as in 16, so that half the time of products is not half the time of attention: where a machine says
+// nothing of attention in 8 bits, FLOPs and ratio are those of bf16.
 //
 // All else takes its bytes at the rate of streaming kernels, but no less than its FLOPs outside of tensor cores, and no
 // less than a kernel takes. Where a runtime says what a kernel takes besides, that is added instead.
@@ -60,6 +62,17 @@ static size_t findTypeIndex(const Work &work) {
 }
 
 const TypeRates &Machine::getType(const Work &work) const { return rates->types[findTypeIndex(work)]; }
+
+/// Those of bf16 for operands of fewer bits: shares of attention to a cache are those of kernels of 16 bits.
+static const TypeRates &getWideType(const MachineRates &rates, const Work &work, const TypeRates &type) {
+  const TypeRates &wide = rates.types[size_t(DType::BF16)];
+  return getBitSize(work.type) < 16 && wide.flops ? wide : type;
+}
+
+/// Those of attention; of bf16, if nothing is said of attention on operands of fewer bits.
+static const TypeRates &getAttentionType(const MachineRates &rates, const Work &work, const TypeRates &type) {
+  return type.attention.isSaid() ? type : getWideType(rates, work, type);
+}
 
 static double getRatio(const OpRatio &ratio, const Rational &orElse) {
   return 1 / ratio.share.value_or(orElse).toDouble();
@@ -131,9 +144,11 @@ std::optional<Ticks> Machine::ofKernel(const Work &work, llvm::StringRef &missin
     return std::nullopt;
   }
   bool isProduct = work.kind == WorkKind::Contraction;
-  if (std::optional<double> ticks = isProduct ? priceSmallContraction(work, type) : priceCachedAttention(work, type))
+  if (std::optional<double> ticks =
+          isProduct ? priceSmallContraction(work, type) : priceCachedAttention(work, getWideType(*rates, work, type)))
     return roundTicks(*ticks);
-  return roundTicks(isProduct ? priceContraction(work, type) : priceAttention(work, type));
+  return roundTicks(isProduct ? priceContraction(work, type)
+                              : priceAttention(work, getAttentionType(*rates, work, type)));
 }
 
 bool Machine::isInsideTables(const Work &work) const {

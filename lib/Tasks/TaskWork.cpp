@@ -1,8 +1,8 @@
 //===- TaskWork.cpp - what an op computes, as a machine prices it ---------===//
 #include "stage/Tasks/TaskWork.h"
+#include "stage/IR/algebra/AttentionIndices.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/Packing.h"
-#include "llvm/ADT/SmallSet.h"
 
 using namespace stage;
 
@@ -16,7 +16,7 @@ static Size getAttentionFlops(const Graph &graph, const Op &op, const OpCost &co
 }
 
 namespace {
-using IndexSet = llvm::SmallSet<unsigned, 8>;
+using IndexSet = AttentionIndices::Set;
 
 /// Finds the shape of one op.
 class WorkFinder {
@@ -197,14 +197,6 @@ private:
     return type.value_or(DType::F32);
   }
 
-  /// The operand stands with the columns of the scores, as keys do, or without them, as queries do.
-  static bool standsWith(const OpDef &forward, unsigned index, std::optional<unsigned> columns, bool wanted) {
-    return llvm::any_of(forward.operands, [&](const OperandInfo &operand) {
-      llvm::SmallVector<unsigned, 4> indices = forward.expand(operand.indices);
-      return llvm::is_contained(indices, index) && (columns && llvm::is_contained(indices, *columns)) == wanted;
-    });
-  }
-
   /// An index of values with which the queries are multiplied, too, and that one tensor of positions has: latent
   /// vectors are keys and values. Keys and values that share the name of a dim are two tensors.
   static bool isOfLatents(const OpDef &forward, unsigned index, std::optional<unsigned> columns) {
@@ -215,67 +207,40 @@ private:
     return llvm::count_if(forward.operands, has) == 1 && standsWith(forward, index, columns, false);
   }
 
-  static void collectAddedUp(const Formula *formula, IndexSet &indices) {
-    if (!formula)
-      return;
-    for (unsigned index : formula->indices) // of a reduction
-      indices.insert(index);
-    for (const Formula *child : formula->children)
-      collectAddedUp(child, indices);
+  /// The widest of the types in which queries, keys and values are kept: a kernel brings the others into that.
+  DType getAttentionType(std::optional<unsigned> columns) const {
+    DType type = getKeptType(*op.getOperand(0));
+    for (unsigned i = 1; i < def.operands.size(); ++i)
+      if (columns && llvm::is_contained(def.expand(def.operands[i].indices), *columns))
+        type = getWider(type, getKeptType(*op.getOperand(i)));
+    return type;
   }
 
   void findAttention(Work &work) const {
     const OpDef &forward = def.vjpOf ? *def.vjpOf : def;
-    // Its products range over the scores, and each over what it sums or makes besides.
-    std::optional<IndexSet> scores;
-    IndexSet inner;
-    for (const FlopTerm &term : countFlops(forward)) {
-      if (term.flopClass == FlopClass::Other)
-        continue;
-      IndexSet range = toSet(term.indices), common;
-      for (unsigned index : range) {
-        inner.insert(index);
-        if (!scores || scores->count(index))
-          common.insert(index);
-      }
-      scores = common;
-    }
-    if (!scores)
+    std::optional<AttentionIndices> found = findAttentionIndices(forward);
+    if (!found)
       return findLargest(work);
-    // Keys and values may share the name of a dim: what the scores add up is none of theirs.
-    IndexSet addedUp, ofResult = toSet(forward.results.front().indices);
-    for (const auto &[name, formula] : forward.lets)
-      collectAddedUp(formula, addedUp);
-    for (const ResultInfo &result : forward.results)
-      collectAddedUp(result.formula, addedUp);
-    for (unsigned index : addedUp)
-      if (ofResult.count(index))
-        scores->erase(index);
+    const AttentionIndices &indices = *found;
+    std::optional<unsigned> rows = indices.rows, columns = indices.columns;
+    IndexSet ofResult = toSet(forward.results.front().indices);
     work.kind = WorkKind::Attention;
     work.isBackward = def.vjpOf != nullptr;
-    work.type = getKeptType(*op.getOperand(0));
-    std::optional<unsigned> rows, columns;
-    if (forward.mask)
-      rows = forward.mask->rows, columns = forward.mask->columns;
-    for (unsigned index = 0; index < forward.indices.size() && !columns; ++index)
-      if (forward.indices[index].fold)
-        columns = index;
+    work.type = getAttentionType(columns);
     auto isOfKeys = [&](unsigned index) { return standsWith(forward, index, columns, true); };
-    for (unsigned index = 0; index < forward.indices.size() && !rows; ++index)
-      if (scores->count(index) && index != columns && !isOfKeys(index))
-        rows = index;
-    auto isHead = [&](unsigned index) { return scores->count(index) && index != rows && index != columns; };
+    auto isHead = [&](unsigned index) { return indices.scores.count(index) && index != rows && index != columns; };
     work.rows = rows ? evaluate(sizes[*rows]) : 1;
     work.columns = columns ? evaluate(sizes[*columns]) : 1;
     work.heads = getVolume(isHead);
     work.keyHeads = getVolume([&](unsigned index) { return isHead(index) && isOfKeys(index); });
-    for (unsigned index : inner) // that of values stands in the result, and in what a further block is added to
-      if (!scores->count(index) && standsWith(forward, index, columns, false) &&
-          (addedUp.count(index) || !ofResult.count(index)))
+    for (unsigned index : indices.inner) // that of values stands in the result, and in what a further block is added to
+      if (indices.isInner(index) && standsWith(forward, index, columns, false) &&
+          (indices.addedUp.count(index) || !ofResult.count(index)))
         work.headSize += evaluate(sizes[index]); // parts of a query whose products are added up
-    work.valueSize = getVolume([&](unsigned i) { return inner.count(i) && !scores->count(i) && ofResult.count(i); });
-    work.isLatent = llvm::any_of(
-        inner, [&](unsigned i) { return !scores->count(i) && ofResult.count(i) && isOfLatents(forward, i, columns); });
+    work.valueSize = getVolume([&](unsigned i) { return indices.isInner(i) && ofResult.count(i); });
+    work.isLatent = llvm::any_of(indices.inner, [&](unsigned i) {
+      return indices.isInner(i) && ofResult.count(i) && isOfLatents(forward, i, columns);
+    });
     Size area = getLocalMaskArea(graph, op);
     // A triangle of n rows has n * n / 2 pairs, which need not be whole.
     work.pairs = area ? work.heads * evaluate(area * 2) / 2 : work.heads * work.rows * work.columns;

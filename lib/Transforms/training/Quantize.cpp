@@ -30,43 +30,34 @@
 // whose slots hold their operand hand copies on, but no gradients, nor what they multiply by weights.
 //
 //===----------------------------------------------------------------------===//
-#include "sharding/RuleTargets.h"
 #include "stage/IR/graph/Identity.h"
-#include "stage/IR/graph/Rule.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
-#include "llvm/ADT/MapVector.h"
+#include "training/QuantizeRules.h"
+#include "training/QuantizedOperands.h"
 
 using namespace stage;
 
 namespace {
 class Quantizer {
 public:
-  Quantizer(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), targets(graph) {}
+  Quantizer(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), rules(graph) {}
 
   void run() {
-    if (llvm::none_of(graph.rules, [](const Rule &rule) { return rule.kind == RuleKind::Quantize; }))
+    if (!rules.choose(diags))
       return;
-    unsigned errors = diags.getNumErrors();
-    for (const Rule &rule : graph.rules)
-      if (rule.kind == RuleKind::Quantize && !(rule.pattern->namesGradient() && !graph.training))
-        choose(rule);
-    for (auto &[loc, patterns] : listUnusedStatements(graph, RuleKind::Quantize, used))
-      diags.report(loc, diag::NothingToQuantize) << patterns;
-    if (diags.getNumErrors() != errors)
-      return;
-    for (auto &[state, rule] : ofState)
+    for (auto &[state, rule] : rules.getStates())
       if (rule)
         keepState(*state, *rule);
     collectProducts();
-    for (auto &[value, rule] : ofResults)
+    for (auto &[value, rule] : rules.getResults())
       if (rule)
         quantizeMoves(*value, *rule);
     for (bool ofParameters : {false, true})
       for (const Product &product : products)
         if (product.isOfParameter == ofParameters)
           quantizeOperands(product);
-    for (auto &[state, rule] : ofState)
+    for (auto &[state, rule] : rules.getStates())
       if (rule && rule->dequantizes)
         dequantize(*state);
     for (Op *move : llvm::reverse(moves))
@@ -75,129 +66,24 @@ public:
   }
 
 private:
-  using Blocks = llvm::SmallVector<uint32_t, 4>;
+  using Blocks = QuantizedBlocks;
   struct Product {
     Op *op;
     const Rule *rule;
+    llvm::SmallVector<unsigned, 4> operands;
     bool isOfParameter; ///< The gradient of one.
   };
-
-  //===--- Rules ----------------------------------------------------------===//
-
-  void choose(const Rule &rule) {
-    auto isOther = [&](const Block &block) {
-      return rule.cases && block.getParent() && !llvm::is_contained(*rule.cases, block.getNumber());
-    };
-    bool any;
-    auto chooseResult = [&](Value &value) {
-      if (isOther(*value.getBlock()) || !isNarrowed(value.type, rule) || !isMovedAnywhere(value))
-        return;
-      ofResults[&value] = rule.type ? &rule : nullptr;
-      used.insert(rule.statement);
-    };
-    if (rule.pattern->isOfResults() && rule.pattern->matchesOps()) {
-      any = targets.forEachOp(*rule.pattern, [&](Op &op) {
-        for (auto &result : op.getResults())
-          chooseResult(*result);
-      });
-    } else if (rule.pattern->isOfResults()) {
-      any = targets.forEachValue(*rule.pattern, [&](Value &value, Op *op) {
-        if (!op || !isReshard(op->kind)) // these have the names of what they bring
-          chooseResult(value);
-      });
-    } else if (rule.pattern->matchesOps()) {
-      any = targets.forEachOp(*rule.pattern, [&](Op &op) {
-        if (isOther(*op.getBlock()) || !isNarrowed(op, rule))
-          return;
-        ofOps[&op] = &rule; // the last rule holds
-        used.insert(rule.statement);
-      });
-    } else {
-      any = targets.forEachValue(*rule.pattern, [&](Value &value, Op *op) {
-        bool isMeant = op && isState(op->kind) && !(rule.pattern->isOfParameters() && op->kind == OpKind::Cache);
-        if (!isMeant || isOther(*value.getBlock()) || !isNarrowed(value, rule))
-          return;
-        ofState[&value] = rule.type ? &rule : nullptr;
-        used.insert(rule.statement);
-      });
-    }
-    if (!any && !rule.pattern->mayLack())
-      targets.reportUnmatched(rule, diags);
-  }
-
-  /// What the program declares in a type of its own stays in that.
-  bool isNarrowed(const TensorType &type, const Rule &rule) const {
-    return (type.dtype == graph.precision.weight || type.dtype == graph.precision.activation) &&
-           (!rule.type || getBitSize(*rule.type) < getBitSize(type.dtype));
-  }
-
-  bool isNarrowed(const Op &op, const Rule &rule) const {
-    return isProduct(op) &&
-           llvm::all_of(op.getOperands(), [&](const Value *operand) { return isNarrowed(operand->type, rule); });
-  }
-
-  bool isNarrowed(Value &state, const Rule &rule) const {
-    return isNarrowed(state.type, rule) && (state.getOp()->kind == OpKind::Cache || findReader(state));
-  }
-
-  /// A sum of products of two tensors or more, each at plain indices.
-  static bool isProduct(const Op &op) {
-    if (op.kind != OpKind::Compute)
-      return false;
-    const OpDef &def = *op.def;
-    return def.isProduct && def.operands.size() > 1 && llvm::is_contained(def.reduced, true) && !def.getRouting() &&
-           def.declaredClass.value_or(FlopClass::Contraction) == FlopClass::Contraction;
-  }
-
-  static bool isMove(const Op &op) {
-    return (op.kind == OpKind::AllGather || op.kind == OpKind::AllToAll || op.kind == OpKind::Permute) &&
-           op.getNumOperands() == 1;
-  }
-
-  /// Of a value that is not partial a reshard sends something to other ranks, at once or behind what each rank does by
-  /// itself.
-  static bool isMovedAnywhere(const Value &value) {
-    return llvm::any_of(value.getUses(), [&](auto use) {
-      return isReshard(use.first->kind) &&
-             ((isMove(*use.first) && !value.sharding.partial) || isMovedAnywhere(*use.first->getResult()));
-    });
-  }
-
-  /// An operand by which a product reads a parameter or buffer: in forward, if there is one. Nothing if it is taken
-  /// apart.
-  static std::optional<std::pair<Op *, unsigned>> findReader(Value &state) {
-    std::optional<std::pair<Op *, unsigned>> found;
-    llvm::SmallVector<Value *, 4> forms = {&state};
-    while (!forms.empty())
-      for (auto use : forms.pop_back_val()->getUses()) {
-        if (use.first->kind == OpKind::Compute && use.first->def->isView)
-          return std::nullopt;
-        if (isReshard(use.first->kind))
-          forms.push_back(use.first->getResult());
-        else if (isProduct(*use.first) && (!found || (found->first->origin && !use.first->origin)))
-          found = use;
-      }
-    return found;
-  }
-
-  /// A rule for an op is one for its gradients, unless there is one for these.
-  const Rule *findRule(const Op &op) const {
-    for (const Op *of = &op; of; of = of->origin)
-      if (const Rule *rule = ofOps.lookup(of))
-        return rule;
-    return nullptr;
-  }
 
   void collectProducts() {
     unsigned number = 0;
     graph.walk([&](Op &op) {
       numbers[&op] = ++number;
-      const Rule *rule = isProduct(op) ? findRule(op) : nullptr;
-      if (!rule || !rule->type || !isNarrowed(op, *rule))
+      const Rule *rule = rules.findRule(op);
+      if (!rule)
         return;
-      products.push_back({&op, rule, isAccumulated(op)});
-      for (unsigned i = 0; i < op.getNumOperands(); ++i)
-        readsCopy.insert({&op, i});
+      products.push_back({&op, rule, listQuantizedOperands(op), isAccumulated(op)});
+      for (unsigned operand : products.back().operands)
+        readsCopy.insert({&op, operand});
     });
   }
 
@@ -211,45 +97,6 @@ private:
   }
 
   //===--- Blocks ---------------------------------------------------------===//
-
-  /// Neighbouring dims that a product adds up are one to blocks, and so are those that it does not, unless all operands
-  /// have them. Of several such runs the last one is cut into blocks. With `isTurned` the two kinds change places.
-  static Blocks getBlocks(const Rule &rule, const Op &op, unsigned operand, bool isTurned) {
-    if (rule.blocks.empty())
-      return {};
-    enum Kind { Kept, Added, Batch };
-    llvm::SmallVector<Kind, 4> kinds;
-    const OpDef &def = *op.def;
-    for (unsigned index : def.operands[operand].indices) {
-      bool isBatch = llvm::all_of(def.operands,
-                                  [&](const OperandInfo &other) { return llvm::is_contained(other.indices, index); }) &&
-                     !def.reduced[index];
-      kinds.push_back(isBatch ? Batch : def.reduced[index] != isTurned ? Added : Kept);
-    }
-    Blocks blocks(kinds.size(), 1);
-    std::array<bool, 2> isCut = {false, false};
-    for (unsigned end = kinds.size(); end > 0;) {
-      unsigned begin = end - 1;
-      while (begin > 0 && kinds[begin - 1] == kinds[begin])
-        --begin;
-      if (Kind kind = kinds[begin]; kind != Batch && rule.blocks[kind] > 1 && !std::exchange(isCut[kind], true)) {
-        std::fill(blocks.begin() + begin, blocks.begin() + end, 0);
-        blocks[end - 1] = rule.blocks[kind];
-      }
-      end = begin;
-    }
-    return blocks;
-  }
-
-  /// n elements of the last dim, and m of the one before.
-  static Blocks getLastBlocks(const Rule &rule, const TensorType &type) {
-    Blocks blocks;
-    if (!rule.blocks.empty())
-      blocks.assign(type.getNumDims(), 1);
-    for (unsigned d = blocks.size(), kind = 2; d > 0 && kind > 0;)
-      blocks[--d] = rule.blocks[--kind];
-    return blocks;
-  }
 
   using Kept = std::shared_ptr<const Quantization>;
   static std::shared_ptr<const Quantization> makeQuantization(const Rule &rule, Blocks blocks) {
@@ -298,7 +145,7 @@ private:
 
   void keepState(Value &state, const Rule &rule) {
     Blocks blocks;
-    if (auto reader = findReader(state); reader && state.getOp()->kind != OpKind::Cache) {
+    if (auto reader = QuantizeRules::findReader(state); reader && state.getOp()->kind != OpKind::Cache) {
       blocks = getBlocks(rule, *reader->first, reader->second, /*isTurned=*/false);
     } else {
       blocks = getLastBlocks(rule, state.type);
@@ -311,7 +158,7 @@ private:
       for (auto [user, operand] : form->getUses())
         if (isReshard(user->kind) || isCacheCopy(user->kind) || (user->kind == OpKind::Append && operand == 0))
           forms.push_back(user->getResult());
-      if (form->getOp() != state.getOp() && isMove(*form->getOp()))
+      if (form->getOp() != state.getOp() && QuantizeRules::isSent(*form->getOp()))
         checkBlocks(*form->getOp(), state, rule);
     }
   }
@@ -326,7 +173,7 @@ private:
       for (auto [user, operand] : uses) {
         if (isReshard(user->kind))
           forms.push_back(user->getResult());
-        if (!isProduct(*user))
+        if (!isQuantizableProduct(*user))
           continue;
         Value *&copy = plain[user->getBlock()];
         if (!copy)
@@ -343,7 +190,7 @@ private:
     for (auto [user, operand] : uses) {
       if (!isReshard(user->kind))
         continue;
-      if (!isMove(*user) || value.sharding.partial) {
+      if (!QuantizeRules::isSent(*user) || value.sharding.partial) {
         quantizeMoves(*user->getResult(), rule);
         continue;
       }
@@ -357,7 +204,7 @@ private:
   void handOn(Value &copy, const Kept &how, const Value &named, const Rule &rule) {
     copy.type.quantization = how;
     copies[&copy].push_back(&copy);
-    if (isMove(*copy.getOp()))
+    if (QuantizeRules::isSent(*copy.getOp()))
       checkBlocks(*copy.getOp(), named, rule);
     for (auto [user, operand] : copy.getUses()) {
       if (isReshard(user->kind))
@@ -390,7 +237,7 @@ private:
   //===--- Copies ---------------------------------------------------------===//
 
   void quantizeOperands(const Product &product) {
-    for (unsigned i = 0; i < product.op->getNumOperands(); ++i) {
+    for (unsigned i : product.operands) {
       Value *value = product.op->getOperand(i);
       if ((value->type.quantization && !copies.count(value)) || value->sharding.partial || value->sharding.getTwice())
         continue;
@@ -410,7 +257,8 @@ private:
       if (copy->type.quantization->type == wanted->type && !first)
         first = copy;
     }
-    if (!first && value.getOp() && isMove(*value.getOp()) && hasOnlyCopies(value) && !movesAsItIs(value)) {
+    if (!first && value.getOp() && QuantizeRules::isSent(*value.getOp()) && hasOnlyCopies(value) &&
+        !movesAsItIs(value)) {
       first = move(value, moved, rule);
       if (*first->type.quantization == *wanted)
         return first;
@@ -424,8 +272,8 @@ private:
 
   /// A rule says of its source `as none`.
   bool movesAsItIs(Value &value) {
-    auto known = ofResults.find(getMoved(value));
-    return known != ofResults.end() && !known->second;
+    auto known = rules.getResults().find(getMoved(value));
+    return known != rules.getResults().end() && !known->second;
   }
 
   /// A copy of what a reshard brings: a reshard of a copy.
@@ -454,7 +302,7 @@ private:
   bool hasOnlyCopies(const Value &value) const {
     return llvm::all_of(value.getUses(), [&](auto use) {
       return readsCopy.contains(use) || !numbers.count(use.first) ||
-             (isMove(*use.first) && hasOnlyCopies(*use.first->getResult()));
+             (QuantizeRules::isSent(*use.first) && hasOnlyCopies(*use.first->getResult()));
     });
   }
 
@@ -505,12 +353,8 @@ private:
 
   Graph &graph;
   DiagnosticEngine &diags;
-  RuleTargets targets;
-  llvm::DenseMap<const Op *, const Rule *> ofOps;
-  llvm::MapVector<Value *, const Rule *> ofState;   ///< Null: as it is.
-  llvm::MapVector<Value *, const Rule *> ofResults; ///< The same.
-  llvm::DenseSet<unsigned> used;                    ///< Statements.
-  llvm::DenseSet<const Rule *> reported;            ///< For blocks that are cut.
+  QuantizeRules rules;
+  llvm::DenseSet<const Rule *> reported; ///< For blocks that are cut.
   std::vector<Product> products;
   llvm::DenseSet<std::pair<Op *, unsigned>> readsCopy; ///< Operands of products.
   llvm::DenseMap<const Op *, unsigned> numbers;        ///< In the program, of ops before this pass.
@@ -519,4 +363,7 @@ private:
 };
 } // namespace
 
-void stage::quantize(Graph &graph, DiagnosticEngine &diags) { Quantizer(graph, diags).run(); }
+void stage::quantize(Graph &graph, DiagnosticEngine &diags) {
+  if (llvm::any_of(graph.rules, [](const Rule &rule) { return rule.kind == RuleKind::Quantize; }))
+    Quantizer(graph, diags).run();
+}

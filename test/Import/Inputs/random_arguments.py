@@ -88,6 +88,8 @@ def megatron_bridge_moe(rng):
     flags.append(("mixed_precision", kinds[bits]))
     if bits:
         flags.append((f"mixed_precision.fp{bits}_param_gather", rng.choice(["true", "false"])))
+    if bits == "8":
+        flags += [(key, rng.choice(["true", "false"])) for key in ("mixed_precision.fp8_dot_product_attention", m + "fp8_output_proj")]
     flags += [("mixed_precision.grad_reduce_in_fp32", rng.choice(["true", "false"])),
               ("optimizer.exp_avg_dtype", rng.choice(["bfloat16", "float32"])),
               ("train.micro_batch_size", microbatch), ("train.global_batch_size", dp * microbatch * 4 * rng.choice([1, 2])),
