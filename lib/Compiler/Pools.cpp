@@ -37,7 +37,7 @@ public:
       return refuse(diag::PrefilledOtherModel, job.model->name.name, decode.job->model->name.name);
     sema::ModelDifference differs = compareModels(job, prefill.binding, *decode.job, decode.binding, decode.sizes);
     if (!differs.name.empty())
-      return refuse(diag::PrefilledOtherSize, differs.name, differs.first, differs.second);
+      return refuseSize(differs);
     if (job.globalBatch != decode.job->globalBatch)
       return refuse(diag::PrefilledOtherSize, "B", llvm::Twine(job.globalBatch), llvm::Twine(decode.job->globalBatch));
     if (job.inference->length != inference.begin)
@@ -49,6 +49,20 @@ public:
   }
 
 private:
+  /// Shown at the size, where the job that decodes gives it to the model.
+  bool refuseSize(const sema::ModelDifference &differs) {
+    auto given = llvm::find_if(decode.job->modelArgs,
+                               [&](const sema::NamedValue &value) { return value.name.name == differs.name; });
+    bool isGiven = given != decode.job->modelArgs.end() && given->range.isValid();
+    SMRange range = isGiven ? given->range : inference.prefilledRange;
+    decode.diags.report(range.Start, diag::PrefilledOtherSize)
+        .range(range)
+        .with(job.decl->name.name, differs.name, differs.first, differs.second)
+        .note(job.decl->name.loc(), diag::OtherJobHere)
+        .with(job.decl->name.name);
+    return false;
+  }
+
   template <diag::Kind... Missing, typename... Arguments>
   bool refuse(diag::Message<Missing...> message, const Arguments &...arguments) {
     decode.diags.report(inference.prefilledRange.Start, message)

@@ -325,6 +325,7 @@ static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
   refuse(isChanged(streams), "--streams");
   refuse(isChanged(steps), "--steps");
   refuse(report == ReportKind::Full, "--report=full");
+  refuse(report == ReportKind::Text, "--report");
   refuse(options.isComparison(), report == ReportKind::Csv ? "--report=csv" : "a comparison of jobs or values");
   if (options.requests && options.requests->input == "-")
     refuse(true, "--requests=-");

@@ -82,7 +82,8 @@ bool ModuleLowering::lowerDraft() {
     return false;
   if (!isOfOneVocabulary(*proposed, *graph.getForward().getTerminator())) {
     diags.report(job.inference->draftRange.Start, diag::NotSupportedYet).range(job.inference->draftRange)
-        << "a draft model that puts out other values than the model";
+        << "a draft model whose outputs have other sizes than the model's, as another vocabulary; give both the same "
+           "'V'";
     return false;
   }
   appendReturn(getDraft(), *proposed, block);

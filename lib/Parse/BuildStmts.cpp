@@ -142,7 +142,13 @@ Stmt *Builder::opStmt(Grammar::OpStmtContext *tree) {
   auto *node = make<OpClauseStmt>(tree);
   if (auto *assignTree = dynamic_cast<Grammar::OpAssignContext *>(tree)) {
     StringRef name = text(assignTree->name());
-    if (auto *because = assignTree->BECAUSE(); because && name != "flops")
+    // `flop = ... because "..."`
+    if (auto *because = assignTree->BECAUSE(); because && name.lower() != "flops" && name.lower().starts_with("flop"))
+      diags.report(source.range(assignTree->name()->getStart()).Start, diag::SyntaxError)
+          .with(("'" + name + "'").str(), "a clause of an op or '}'")
+          .note(SMLoc(), diag::WriteInstead)
+          .with(("'" + name + "' is written 'flops'").str());
+    else if (because && name != "flops")
       diags.report(source.range(because->getSymbol()).Start, diag::SyntaxError) << "'because'"
                                                                                 << "';'";
     if (assignTree->BECAUSE() && name == "flops")

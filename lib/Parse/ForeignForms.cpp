@@ -193,6 +193,13 @@ std::string Place::findNumber() const {
     return ("a number has digits behind its point: write '" + text(at - 2) + ".0'").str();
   if (type(at) == StageLexer::DOT && type(at + 1) == StageLexer::NUMBER && areAdjacent(at))
     return ("a number has digits before its point: write '0." + text(at + 1) + "'").str();
+  if (text(at) == "," && type(at - 1) == StageLexer::NUMBER && type(at + 1) == StageLexer::NUMBER &&
+      areAdjacent(at - 1) && areAdjacent(at) && text(at + 1).size() == 3) {
+    std::string number = text(at - 1).str();
+    for (int i = at; text(i) == "," && type(i + 1) == StageLexer::NUMBER && text(i + 1).size() == 3; i += 2)
+      number += "_" + text(i + 1).str();
+    return "digits are grouped by '_': write '" + number + "'";
+  }
   double percent = 0;
   if (type(at - 1) == StageLexer::PERCENT && type(at - 2) == StageLexer::NUMBER && !text(at - 2).getAsDouble(percent)) {
     std::string share;
@@ -211,6 +218,8 @@ std::string Place::findNumber() const {
 
 /// `a and b`, `a if c else b`.
 std::string Place::findCondition() const {
+  if (isOneOf(text(at), {"and", "&&", "+", ","}) && findWord("with", begin, at) >= 0 && isName(at + 1))
+    return "each part has a 'with' of its own: write '" + slice(begin, at) + " with " + slice(at + 1, end) + ";'";
   if (text(at) == "and" || text(at) == "or") {
     int first = findOperand(at), last = findEnd(at);
     std::string condition;
@@ -239,11 +248,29 @@ std::string Place::findLoop() const {
   if (text(begin) == "repeat" && expected == "'['") {
     int range = text(at) == "in" ? at + 1 : at;
     int last = findEnd(range);
-    return "the range of a repeat stands in brackets: write 'repeat " + text(begin + 1).str() + "[" +
-           slice(range, last) + "] { ... }'";
+    // `repeat L {` has no name, which would be small: `repeat layers {` has no range.
+    StringRef word = text(begin + 1);
+    bool isRange = range >= last && ((word.front() >= 'A' && word.front() <= 'Z') || llvm::isDigit(word.front()));
+    std::string size = isRange ? word.str() : range >= last ? "L" : slice(range, last);
+    return ("the range of a repeat stands in brackets" + Twine(isRange ? " behind a name" : "") + ": write 'repeat " +
+            (isRange ? "layers" : word) + "[" + size + "] { ... }'")
+        .str();
   }
   if (text(begin) == "while" && at == begin + 1)
     return "there is no 'while': a loop runs over a range, as in 'for i in 0..m { ... }'";
+  // `for (i = 0; i < w; i++)`
+  if (text(begin) == "for" && text(at) == "(" && at == begin + 1 && isName(at + 1) && text(at + 2) == "=") {
+    int condition = at + 3;
+    while (type(condition) != StageLexer::SEMICOLON && type(condition) != antlr4::Token::EOF)
+      ++condition;
+    int last = condition + 3;
+    while (type(last) != StageLexer::SEMICOLON && type(last) != antlr4::Token::EOF)
+      ++last;
+    if (text(condition + 1) == text(at + 1) && isOneOf(text(condition + 2), {"<", "<="}))
+      return ("a loop runs over a range: write 'for " + text(at + 1) + " in " + slice(at + 3, condition) + ".." +
+              slice(condition + 3, last) + (text(condition + 2) == "<=" ? " + 1" : "") + " { ... }'")
+          .str();
+  }
   int range = text(begin) == "for" ? findWord("range", begin, at) : -1;
   if (range < 0 || text(range + 1) != "(")
     return "";
@@ -275,6 +302,12 @@ std::string Place::findAxes() const {
     return "axes stand behind 'over': write '" + slice(begin, at) + " over " + slice(at + 1, end) + ";'";
   if (text(begin) == "partition" && over < 0 && at == end)
     return "it is said over which axes: write '" + slice(begin, end) + " over dp;'";
+  if (text(begin) == "shard" && at == begin + 1 && type(at) == StageLexer::NUMBER)
+    return "dims have names, and no numbers: write 'shard B" + std::string(at + 1 < end ? " " : " over dp") +
+           slice(at + 1, end) + ";' for the sequences of the batch";
+  if (text(at - 1) == "over" && (text(at) == "," || at == end))
+    return "axes of the mesh stand behind 'over': write '" + slice(begin, at) + " dp" + slice(at, end) +
+           ";' for axis 'dp'";
   if (text(begin) == "shard" && expected.contains("'over'"))
     return "dims are listed with commas, and the axes behind 'over', as in 'shard B over dp, F, V over tp;'";
   return "";
@@ -360,6 +393,23 @@ std::string Place::findStatement() const {
     return "what is gathered at once is a unit of the model: write '" + slice(begin, at) + " unit layers[*];'";
   if (text(at) == "to" && expected.contains("'->'"))
     return "tokens and slots are names of indices, with '->' between them, as in 'routes b, s, j -> x, c;'";
+  if (text(at) == "(" && text(begin) == "saves" && at == begin + 1) {
+    int close = at + 1;
+    while (close < end && type(close) != StageLexer::RPAREN)
+      ++close;
+    return "names are listed without parentheses: write 'saves " + slice(at + 1, close) + ";'";
+  }
+  if (text(at) == ":" && expected == "'='" && isIn("config")) {
+    std::string entries;
+    for (int i = begin; i < end; ++i) {
+      bool separates = text(i) == ":" || text(i) == ",";
+      entries += separates ? (text(i) == ":" ? " = " : "; ") : text(i).str();
+    }
+    return "entries of a config have '=' and end with ';': write '" + StringRef(entries).rtrim("; ").str() + ";'";
+  }
+  if (text(at) == "in" && text(at - 2) == "[" && isOneOf(text(at - 3), {"sum", "mean", "max", "min"}))
+    return ("a reduction runs over the whole dim of its index: write '" + text(at - 3) + "[" + text(at - 1) + "]'")
+        .str();
   if (text(at) == ":" && expected == "'='")
     return "an entry is given by '=': write '" + slice(begin, at) + " = " + slice(at + 1, end) + ";'";
   if (text(at) == ":" && expected.contains("')'"))
@@ -383,6 +433,10 @@ std::string Place::findStatement() const {
     }
     if (text(at) == "=" && type(at - 1) == StageLexer::RBRACKET)
       return "a tensor has no value of its own, because only its shape matters: write '" + slice(begin, at) + ";'";
+    if (text(at) == "," && type(at - 1) == StageLexer::RBRACKET && isName(at + 1) && findWord(":", at, end) >= 0)
+      return ("a '" + text(begin) + "' has one shape: write '" + slice(begin, at) + "; " + text(begin) + " " +
+              slice(at + 1, end) + ";'")
+          .str();
     if (text(at) == "," && type(at - 1) == StageLexer::RBRACKET && isName(at + 1))
       return "the element type stands before the shape: write '" + names + ": " + text(at + 1).str() +
              slice(colon + 1, at) + ";'";
@@ -422,6 +476,16 @@ std::string Place::findStatement() const {
       return "there are no slices: a formula names the indices of its result, and takes one position of another dim by "
              "a number or a size, as in 'let last[b, d] = x[b, S - 1, d];'";
   }
+  // `recompute layers[0:4];`
+  if (text(at) == ":" && expected == "']'" && isIn("strategy") && text(at - 2) == "[") {
+    int close = at + 1;
+    while (close < end && type(close) != StageLexer::RBRACKET)
+      ++close;
+    std::string first = text(at - 1).str(), last = slice(at + 1, close);
+    std::string condition = first == "0" ? "i < " + last : "i >= " + first + " && i < " + last;
+    return "layers are chosen by a condition on their number: write '" + slice(begin, at - 1) + "i" +
+           slice(close, end) + " if " + condition + ";'";
+  }
   if (text(at - 1) == "]" && isName(at))
     for (int open = at - 1; open > begin; --open)
       if (text(open) == "[") {
@@ -444,6 +508,23 @@ Instead Place::findMisplaced() const {
   for (int i : {at - 1, at})
     if (i >= 0 && isOneOf(text(i), {"elif", "elseif", "elsif"}))
       return {("'" + text(i) + "' is written 'else if'").str(), token(i), getStatements()};
+  if (text(begin) == "mesh" && at == begin && text(at + 1) == "[") {
+    int close = at + 2;
+    while (close < end && type(close) != StageLexer::RBRACKET)
+      ++close;
+    return {"the axes of a mesh stand in parentheses: write 'mesh (" + slice(at + 2, close) + ");'", token(at + 1),
+            "'('"};
+  }
+  if (isIn("job") && isOneOf(text(begin), {"minimize", "maximize"}) && at == begin + 1)
+    return {"plans are ranked by 'objective = step;'", token(begin), "an entry"};
+  if (text(begin) == "pipeline" && text(begin + 1) == "over" && at == begin + 2)
+    return {("the repeat of the model that is cut stands before 'over': write 'pipeline layers over " +
+             slice(at, findEnd(at)) + " { ... }'"),
+            token(begin + 1), "a repeat"};
+  // `shard B over dp; (KV, G) over tp`
+  if (isIn("strategy") && at == begin && text(at) == "(" && text(at - 1) == ";" && findWord("over", begin, end) >= 0)
+    return {"items of a rule are separated by ',', and ';' ends the rule: write 'shard " + slice(begin, end) + ";'",
+            token(at), "a rule of a strategy or '}'"};
   if ((at == begin || at == begin + 1) && text(begin) == "assert" && text(begin + 1) != "(")
     return {"'assert' is written 'require': '" + slice(begin, end).replace(0, 6, "require") + ";'", token(begin),
             getStatements()};
@@ -501,7 +582,9 @@ StringRef Place::findWord() const {
     return "comments begin with '//' and end with the line";
   return llvm::StringSwitch<StringRef>(text(at))
       .Case("for", "a loop over layers is 'repeat layers[L] { ... }'")
-      .Cases("def", "class", "fn", "a model is 'model Name(sizes) { ... }', a module 'module name(x: [b, d]) { ... }'")
+      .Cases("def", "class", "fn",
+             "a model is 'model Name(sizes) { ... }', a module 'module name(x: [b, d]) -> [b, d] { ... }', a strategy "
+             "'strategy name(dp = 1) { ... }'")
       .Case("@", "a product is 'linear(x, w)' (std.nn), or a formula: 'let y[b, n] = sum[m](x[b, m] * w[m, n]);'")
       .Case("**", "there is no power; write the product, as in 'D * D', or 'exp(n * log(x))'")
       .Case("lambda", "there are no anonymous functions; declare a module")

@@ -11,6 +11,12 @@ using namespace stage::parse;
 using antlr4::Token;
 using stagegrammar::StageLexer;
 
+/// Those that a text processor makes of straight ones.
+static bool isCurlyQuote(llvm::StringRef text) {
+  static constexpr llvm::StringRef quotes[] = {"\u201c", "\u201d", "\u2018", "\u2019"};
+  return llvm::is_contained(quotes, text);
+}
+
 /// Brackets, `if`s and prefix operators around a token.
 static constexpr unsigned maxNesting = 200;
 /// Tokens since the last separator, those of the open brackets around included.
@@ -88,10 +94,12 @@ static void repair(const SourceText &source, DiagnosticEngine &diags, antlr4::Wr
   case StageLexer::BAD_CHARACTER: {
     llvm::StringRef text = source.slice(range);
     bool control = static_cast<unsigned char>(text[0]) < 0x20 || text[0] == 0x7f;
-    diags.report(range.Start, diag::BadCharacter) << (control       ? "byte " + std::to_string(text[0])
-                                                      : text == "#" ? "'#'; comments begin with '//'"
-                                                      : text == "$" ? "'$'; a price is in USD, as in '2.50USD/h'"
-                                                                    : ("'" + text + "'").str());
+    diags.report(range.Start, diag::BadCharacter)
+        << (control              ? "byte " + std::to_string(text[0])
+            : text == "#"        ? "'#'; comments begin with '//'"
+            : isCurlyQuote(text) ? ("'" + text + "'; a text stands in straight quotes, and a name in none").str()
+            : text == "$"        ? "'$'; a price is in USD, as in '2.50USD/h'"
+                                 : ("'" + text + "'").str());
     token->setChannel(Token::HIDDEN_CHANNEL);
     return;
   }

@@ -163,9 +163,58 @@ private:
   void require(PhaseKind kind, unsigned chunk, unsigned microbatch) {
     if (position(kind, chunk, microbatch) != absent)
       return;
-    std::string call = (getName(kind) + "(" + llvm::Twine(microbatch)).str();
-    report(Fault::Misses, SMLoc(), diag::ScheduleMisses, Unit{kind, microbatch, chunk}.str(),
-           call + (chunk ? ", " + std::to_string(chunk) : "") + ");");
+    if (runsAsManyAsStages()) {
+      if (!std::exchange(saysSwapped, true))
+        diags.report(place(schedule.units[stage].front().loc), diag::ScheduleSwapped)
+            << schedule.stages << schedule.microbatches;
+      return;
+    }
+    const Unit *first = nullptr, *last = nullptr;
+    unsigned numBefore = 0; // forwards before the first unit of this kind
+    for (const Unit &unit : schedule.units[stage]) {
+      numBefore += isForward(unit.kind) && !first;
+      if (unit.kind != kind || unit.chunk != chunk)
+        continue;
+      first = first ? first : &unit;
+      last = &unit;
+    }
+    bool isShifted = first && microbatch == 0 && first->microbatch > 0 && !isForward(kind);
+    bool isNew = faults[unsigned(Fault::Misses)] == 0;
+    const Unit *place = isShifted ? first : last ? last : &schedule.units[stage].back();
+    report(Fault::Misses, place ? place->loc : SMLoc(), diag::ScheduleMisses, Unit{kind, microbatch, chunk}.str());
+    if (!isNew)
+      return;
+    DiagnosticBuilder &message = *messages[unsigned(Fault::Misses)];
+    std::string call = getName(kind).str(), ofChunk = chunk ? ", " + std::to_string(chunk) + ");" : ");";
+    unsigned numLast = countLast(kind, chunk);
+    if (isShifted)
+      message.note(SMLoc(), diag::ScheduleShifted) << call << first->microbatch;
+    else if (first && numLast == schedule.microbatches - microbatch)
+      message.note(SMLoc(), diag::ScheduleAddLoop)
+          << numLast << schedule.microbatches << call + "(i" + ofChunk
+          << (numBefore == numLast ? ": the forwards before its first " + call : std::string());
+    else
+      message.note(SMLoc(), diag::ScheduleAddUnit)
+          << call + "(" + (first ? std::to_string(microbatch) : std::string("i")) + ofChunk;
+  }
+
+  /// Microbatches at the end of all that have no unit of a kind.
+  unsigned countLast(PhaseKind kind, unsigned chunk) {
+    unsigned count = 0;
+    while (count < schedule.microbatches && position(kind, chunk, schedule.microbatches - 1 - count) == absent)
+      ++count;
+    return count;
+  }
+
+  /// Whether this stage runs exactly as many microbatches as there are stages: a loop ends at the wrong parameter.
+  bool runsAsManyAsStages() {
+    if (schedule.stages < 2 || schedule.stages >= schedule.microbatches || schedule.chunks != 1)
+      return false;
+    for (unsigned microbatch = 0; microbatch < schedule.microbatches; ++microbatch)
+      for (PhaseKind kind : {PhaseKind::Forward, PhaseKind::Backward})
+        if ((position(kind, 0, microbatch) != absent) != (microbatch < schedule.stages))
+          return false;
+    return true;
   }
 
   void requireOrder(PhaseKind first, PhaseKind second, unsigned chunk, unsigned microbatch) {
@@ -250,6 +299,7 @@ private:
   std::vector<unsigned> copyOf; ///< By microbatch.
   llvm::BitVector isKnown;      ///< Whose copy is known.
   unsigned faults[numFaults];
+  bool saysSwapped = false;
   std::optional<DiagnosticBuilder> messages[numFaults];
 };
 } // namespace

@@ -57,7 +57,17 @@ match(ArrayRef<ast::Param> params, ArrayRef<Argument> args, StringRef callee, SM
       ok = false;
       continue;
     } else if (position >= params.size()) {
-      diags.report(range.Start, diag::TooManyArguments).range(range) << callee << int64_t(params.size());
+      DiagnosticBuilder error = diags.report(range.Start, diag::TooManyArguments).range(range)
+                                << callee << int64_t(params.size());
+      std::string names;
+      for (const ast::Param &param : params)
+        names += (names.empty() ? "'" : ", '") + param.name.name.str() + "'";
+      bool takesTensors = !params.empty() && llvm::all_of(params, [](const ast::Param &param) { return param.tensor; });
+      if (takesTensors && args.size() == params.size() + 1)
+        error.note(SMLoc(), diag::NameInstead) << "it takes " + names + "; a bias is added to the result, as in '" +
+                                                      callee.str() + "(...) + " + getText(range) + "'";
+      else if (!params.empty())
+        error.note(SMLoc(), diag::NameInstead) << "it takes " + names;
       return std::nullopt; // one is enough
     } else {
       ++position;

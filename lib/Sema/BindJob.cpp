@@ -51,6 +51,7 @@ private:
   std::optional<JobCall> readCall(const Entry &entry);
   bool bindDraft(const ast::Expr &value, const Environment &env);
   bool bindStrategyEntry();
+  void warnOfPositions(const ast::StrategyDecl &decl);
   bool bindStep();
   bool bindBatch(const ast::Ident &dim, std::optional<int64_t> given, SMRange range);
   bool bindLengthsOfStep(const ast::Expr &value, const Environment &env, bool &servesRequests,
@@ -73,6 +74,7 @@ private:
   SizeBinding &binding;
   DiagnosticEngine &diags;
   std::optional<int64_t> knownBatchRanks; ///< From an earlier attempt.
+  SMRange microbatchRange;                ///< Invalid: the step gives none.
   Evaluator evaluator;
   Overrides overrides;
   bool bindGpus(ParamBinder &params);
@@ -385,6 +387,20 @@ void JobBinder::resolveOverrides() {
   overrides.resolve(targets, /*isLast=*/true);
 }
 
+/// `megatron(2, 8, 4)`: whose order the reader knows is not that of the strategy.
+void JobBinder::warnOfPositions(const ast::StrategyDecl &decl) {
+  constexpr size_t fewParams = 6;
+  std::string text;
+  size_t count = 0;
+  for (const JobArgument &argument : strategy.arguments)
+    if (!argument.name && count < decl.params.size())
+      text += (count ? ", " : "") + (decl.params[count].name.name.str() + " = ") + getText(argument.range), ++count;
+  if (count > 1 && decl.params.size() > fewParams)
+    diags.report(strategy.arguments.front().range.Start, diag::PositionalDegrees)
+            .range({strategy.arguments.front().range.Start, strategy.arguments[count - 1].range.End})
+        << decl.name.name << decl.params.size() << "'" + decl.name.name.str() + "(" + text + ")'";
+}
+
 bool JobBinder::bindStrategyEntry() {
   const ast::StrategyDecl *decl = job.strategy.decl;
   if (!decl)
@@ -403,6 +419,7 @@ bool JobBinder::bindStrategyEntry() {
   ParamBinder params(evaluator, *decl, decl->params, range);
   if (!params.give(strategy.arguments, *strategy.file))
     return false;
+  warnOfPositions(*decl);
   params.give(overrides, strategyWord);
   if (!checkDefines(strategyWord, decl->params) || !bindGpus(params) || !params.bindAll())
     return false;
@@ -516,9 +533,19 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
   __int128 perMicrobatch = __int128(job.microbatch) * ranks;
   if (batch % perMicrobatch != 0) {
     __int128 factor = std::min<__int128>(perMicrobatch, std::numeric_limits<int64_t>::max() / 2);
-    DiagnosticBuilder error = diags.report(range.Start, diag::MicrobatchDoesNotDivide).range(range)
+    // The ranks divide the batch: its microbatch is the one at fault, if it is given.
+    SMRange at = job.microbatchIsGiven && batch % ranks == 0 && microbatchRange.isValid() ? microbatchRange : range;
+    std::string others;
+    constexpr int64_t mostTried = 1 << 16;
+    int64_t most = std::min({job.microbatch, batch / ranks, mostTried});
+    for (int64_t fewer = most; at.Start != range.Start && fewer > 0; --fewer)
+      if (batch / ranks % fewer == 0) {
+        others = " or 'microbatch = " + std::to_string(fewer) + "'";
+        break;
+      }
+    DiagnosticBuilder error = diags.report(at.Start, diag::MicrobatchDoesNotDivide).range(at)
                               << batch << job.microbatch << ranks << int64_t(factor)
-                              << suggestMultiples(dim.name, batch, int64_t(factor));
+                              << suggestMultiples(dim.name, batch, int64_t(factor)) + others;
     if (axes)
       error.note(axes->range.Start, diag::BatchShardedHere) << dim.name << ranks;
     return false;
@@ -672,6 +699,7 @@ bool JobBinder::bindStep() {
   job.microbatch = job.isTraining;
   if (auto [value, where] = find(microbatchWord); value) {
     job.microbatchIsGiven = true;
+    microbatchRange = value->range;
     std::optional<int64_t> number = evaluator.evaluateInteger(value, *where, "'microbatch'");
     if (number && *number < 1)
       diags.report(value->loc(), diag::ValueNotPositive).range(value->range) << "'microbatch'" << *number;

@@ -9,6 +9,7 @@
 #include "BindStrategy.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Support/Limits.h"
+#include "stage/Support/Subjects.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -139,9 +140,11 @@ bool MeshBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &en
       return false;
   } else if (const CTValue *value = env.find(axis.name.name)) {
     Size exact = value->isNumber() ? value->getSize(evaluator.getSizes()) : Size();
-    if (!exact) {
+    std::optional<Rational> constant = exact ? exact.getConstant() : std::nullopt;
+    if (!exact || (constant && !constant->isInteger())) {
       DiagnosticBuilder error = diags.report(axis.name.loc(), diag::NotAnInteger).range(axis.name.range)
                                 << what << evaluator.format(*value);
+      setSubject(error, axis.name.name, evaluator.format(*value));
       noteGiven(error, axis.name.name);
       return false;
     }
@@ -152,6 +155,7 @@ bool MeshBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &en
   if (*size < 1) {
     DiagnosticBuilder error = diags.report(axis.name.loc(), diag::AxisSize).range(axis.name.range)
                               << axis.name.name << *size;
+    setSubject(error, axis.name.name, std::to_string(*size));
     noteGiven(error, axis.name.name);
     return false;
   }

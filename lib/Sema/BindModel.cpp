@@ -50,8 +50,21 @@ bool ModelBinder::readArguments(const JobCall &call) {
     if (value && (!config || hasConfig)) {
       DiagnosticBuilder error = diags.report(argument.range.Start, diag::ConfigExpected).range(argument.range)
                                 << model.name.name;
-      if (std::string text = getText(argument.range); StringRef(text).startswith("\""))
-        error.note(SMLoc(), diag::FormInstead) << (model.name.name + "(" + StringRef(text).trim('"') + ")").str();
+      if (std::string text = getText(argument.range); StringRef(text).startswith("\"")) {
+        std::string spelled = StringRef(text).trim('"').rsplit('/').second.lower();
+        spelled = spelled.empty() ? StringRef(text).trim('"').lower() : spelled;
+        for (char &letter : spelled)
+          letter = letter == '-' || letter == '.' || letter == ' ' ? '_' : letter;
+        std::vector<Candidate> configs;
+        for (const ast::File *file : evaluator.getProgram().getFiles())
+          for (const ast::Decl *decl : file->decls)
+            if (llvm::isa<ast::ConfigDecl>(decl))
+              configs.push_back({decl->name.name, SMLoc()});
+        const Candidate *nearest = findNearest(spelled, configs);
+        bool isKnown = llvm::any_of(configs, [&](const Candidate &each) { return each.name == spelled; });
+        error.note(SMLoc(), diag::FormInstead)
+            << (model.name.name + "(" + (nearest && !isKnown ? nearest->name.str() : spelled) + ")").str();
+      }
       config = nullptr;
     }
     hasConfig |= config != nullptr;

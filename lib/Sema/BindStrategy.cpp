@@ -199,6 +199,7 @@ private:
   llvm::DenseMap<const ast::StrategyDecl *, bool> meshes;
   bool meshIsBound = false; ///< Without a fault.
   bool tooManyCalls = false;
+  bool failsRequirement = false;
 };
 } // namespace
 
@@ -422,13 +423,16 @@ void StrategyBinder::visitStmts(ArrayRef<ast::Stmt *> stmts, Environment &env, B
 
 void StrategyBinder::visitStmt(const ast::Stmt *stmt, Environment &env, Body &body) {
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
+    if (failsRequirement) // of the sizes of axes, say
+      return;
     result.meshCall = &body.call;
     meshIsBound = bindMesh(evaluator, result, *mesh, env, body.call, givenAt);
     ok &= meshIsBound;
   } else if (auto *alias = dyn_cast<ast::AxisAliasStmt>(stmt)) {
     body.aliases.emplace_back(alias, &env);
   } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {
-    ok &= evaluator.checkRequire(*require, env);
+    failsRequirement |= !evaluator.checkRequire(*require, env);
+    ok &= !failsRequirement;
   } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
     std::optional<CTValue> value = evaluator.evaluate(let->value, env);
     if (value)

@@ -146,6 +146,8 @@ void EntryChecker::checkWith(const ast::WithExpr &with, StringRef entry) {
     auto *callee = llvm::dyn_cast_or_null<ast::StrategyDecl>(decl);
     if (!callee) {
       DiagnosticBuilder error = diags.report(part->loc(), diag::PartExpected).range(part->range) << textOf(part);
+      if (llvm::isa<ast::ListExpr, ast::TupleExpr>(part))
+        error.note(SMLoc(), diag::NameInstead) << "each part has a 'with' of its own, as in 's(...) with a() with b()'";
       if (name && !decl && !program.suggestImport(error, name->name))
         suggestNearest(error, name->name, name->range, listStrategies(program, file));
       continue;

@@ -18,6 +18,32 @@ using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
 
+/// Where a statement of a body, or of a block in it, declares a name; null: none does.
+static const ast::Ident *findDeclared(ArrayRef<ast::Stmt *> body, StringRef name) {
+  auto findIn = [&](ArrayRef<ast::Ident> names) -> const ast::Ident * {
+    for (const ast::Ident &each : names)
+      if (each.name == name)
+        return &each;
+    return nullptr;
+  };
+  for (const ast::Stmt *stmt : body) {
+    const ast::Ident *found = nullptr;
+    if (auto *dim = llvm::dyn_cast<ast::DimStmt>(stmt))
+      found = findIn(dim->names);
+    else if (auto *let = llvm::dyn_cast<ast::LetStmt>(stmt); let && let->form != ast::LetStmt::Form::Assign)
+      found = findIn(let->targets);
+    else if (auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(stmt))
+      found = findDeclared(repeat->body, name);
+    else if (auto *choice = llvm::dyn_cast<ast::IfStmt>(stmt))
+      found = findDeclared(choice->thenBody, name);
+    if (auto *choice = llvm::dyn_cast<ast::IfStmt>(stmt); choice && !found)
+      found = findDeclared(choice->elseBody, name);
+    if (found)
+      return found;
+  }
+  return nullptr;
+}
+
 namespace {
 class ModuleChecker : public NameChecker, private FormulaScope {
 public:
@@ -42,6 +68,10 @@ private:
       message.note(SMLoc(), diag::AssignsNothing) << name;
     else if (name == "i" && !repeats.empty())
       message.note(repeats.back().first->loc(), diag::NameLayer) << repeats.back().first->name.name << name;
+    else if (const ast::Ident *later = findDeclared(module.body, name))
+      message.note(later->loc(), diag::DeclaredLater) << name;
+    else if (module.isModel)
+      message.note(SMLoc(), diag::DeclareInput) << name << module.name.name;
     else
       message.note(SMLoc(), diag::DeclareFirst) << name << module.name.name;
   }

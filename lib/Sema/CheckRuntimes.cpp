@@ -8,6 +8,7 @@
 #include "Extends.h"
 #include "NameChecker.h"
 #include "RuntimeWords.h"
+#include "stage/Sema/Suggestions.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -19,6 +20,7 @@ public:
 
   void check(const ast::RuntimeDecl &runtime, ExtendsChecker &extends) {
     ScopeGuard scope(*this);
+    isOfUser = !program.isOfLibrary(runtime);
     if (runtime.base && expectDecl<ast::RuntimeDecl>(runtime.base, "runtime"))
       extends.check(runtime);
     std::vector<Candidate> known;
@@ -58,6 +60,8 @@ private:
     if (StringRef text = kernels.pattern.text; !kernels.opClass && !isOfOps(kernels.pattern))
       diags.report(kernels.pattern.range.Start, diag::KernelPattern).range(kernels.pattern.range)
           << text << text.split('[').first.rtrim("().") + "()";
+    else if (!kernels.opClass && isOfUser)
+      warnUnknownOp(kernels.pattern);
     if (kernels.isFusion && kernels.opClass && opClass != elementwiseClass)
       diags.report(kernels.opClass.loc(), diag::FusedClass).range(kernels.opClass.range) << opClass;
     bool isElementwise = !kernels.opClass || opClass == elementwiseClass || opClass == optimizerClass;
@@ -69,7 +73,28 @@ private:
       diags.report(kernels.range.Start, diag::KernelsSayNothing).range(kernels.range);
   }
 
+  /// `at **.rmsnorm()`: ops of the job alone are known later, but a name that is nearly that of an op is a slip.
+  void warnUnknownOp(const ast::Pattern &pattern) {
+    StringRef name = pattern.text.drop_back(2).rsplit('.').second;
+    name = name.empty() ? pattern.text.drop_back(2) : name;
+    if (name.contains('*') || program.isInLibrary(name))
+      return;
+    std::vector<Candidate> ops;
+    for (const ast::File *each : program.getFiles())
+      for (const ast::Decl *decl : each->decls)
+        if (decl->name.name == name)
+          return;
+        else if (llvm::isa<ast::OpDecl>(decl))
+          ops.push_back({decl->name.name, SMLoc()});
+    const Candidate *nearest = name.size() > 3 ? findNearest(name, ops) : nullptr;
+    if (nearest && name.edit_distance(nearest->name) <= 2)
+      diags.report(pattern.range.Start, diag::RuntimeOpUnknown).range(pattern.range)
+          << name << pattern.text.drop_back(name.size() + 2) + nearest->name + "()";
+  }
+
   bool mayMeanBuiltin() const override { return false; }
+
+  bool isOfUser = false;
 };
 } // namespace
 

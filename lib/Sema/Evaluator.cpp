@@ -8,6 +8,7 @@
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
+#include "stage/Support/Subjects.h"
 #include "stage/Symbolic/Diagnostics.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"
@@ -214,7 +215,14 @@ std::optional<Size> Evaluator::evaluateSize(const ast::Expr *expr, const Environ
     return std::nullopt;
   Size size = value->isNumber() ? value->getSize(sizes) : Size();
   if (!size) {
-    report(expr, diag::WrongKind, "a size", value->describeKind());
+    DiagnosticBuilder error = diags.report(expr->loc(), diag::WrongKind).range(expr->range)
+                              << "a size" << value->describeKind();
+    // `embed[tokens]`
+    const char *before = expr->loc().getPointer() - 1;
+    if (value->isForeign() && *before == '[' && *expr->range.End.getPointer() == ']' && *(before - 1) != ' ')
+      error.note(SMLoc(), diag::NameInstead)
+          << "a subscript is one position; the rows that a tensor of numbers names are looked up: 'lookup(" +
+                 textOf(expr) + ", table)' (std.nn)";
     return std::nullopt;
   }
   std::optional<Rational> constant = size.getConstant();
@@ -432,13 +440,21 @@ bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment 
   DiagnosticBuilder error = diags.report(require.condition->loc(), diag::RequireFailed).range(require.condition->range)
                             << message;
   std::string values;
+  auto about = [&](const ast::Expr *part) {
+    auto *name = dyn_cast<ast::NameExpr>(part);
+    if (const CTValue *value = name ? env.find(name->name) : nullptr)
+      setSubject(error, name->name, format(*value));
+  };
   walk(require.condition, [&](const ast::Expr *part) {
     auto *name = dyn_cast<ast::NameExpr>(part);
     const CTValue *value = name ? env.find(name->name) : nullptr;
     std::string text = value ? (name->name + " = " + format(*value)).str() : "";
+    if (auto *binary = dyn_cast<ast::BinaryExpr>(part); binary && binary->op == ast::BinaryOp::Mod)
+      walk(binary->right, about);
     if (value && values.find(text) == std::string::npos)
       values += (values.empty() ? "" : ", ") + text;
   });
+  walk(require.condition, about);
   if (!values.empty())
     error.note(SMLoc(), diag::WhereValues) << values;
   return false;

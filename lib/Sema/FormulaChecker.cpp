@@ -310,6 +310,17 @@ void stage::sema::checkResultIndices(DiagnosticEngine &diags, const ast::TensorT
       diags.report(range.Start, diag::ResultIndexWithoutSize).range(range) << name;
 }
 
+/// Of several operands the first; null: no operand has subscripts.
+static const ast::IndexExpr *findLeastSubscripts(const ast::Expr *formula) {
+  const ast::IndexExpr *least = nullptr;
+  walk(formula, [&](const ast::Expr *part) {
+    auto *access = dyn_cast<ast::IndexExpr>(part);
+    if (access && (!least || access->subscripts.size() < least->subscripts.size()))
+      least = access;
+  });
+  return least;
+}
+
 void stage::sema::checkFormula(FormulaScope &scope, DiagnosticEngine &diags, ArrayRef<ast::Expr *> indices,
                                const ast::Expr *formula) {
   IndexSet result;
@@ -333,8 +344,13 @@ void stage::sema::checkFormula(FormulaScope &scope, DiagnosticEngine &diags, Arr
   IndexSet accessed = FormulaChecker(scope, diags, result, /*isInPlace=*/true).checkTop(formula);
   checkReduced(diags, accessed, result);
   for (const auto &[name, range] : result)
-    if (!accessed.count(name))
-      diags.report(range.Start, diag::IndexWithoutSize).range(range) << name;
+    if (!accessed.count(name)) {
+      DiagnosticBuilder error = diags.report(range.Start, diag::IndexWithoutSize).range(range) << name;
+      // `x[b, d]` of a tensor with three dims: the operand with the fewest subscripts.
+      if (const ast::IndexExpr *least = findLeastSubscripts(formula))
+        error.note(least->loc(), diag::NameInstead)
+            << "each dim of an operand has a subscript: does '" + textOf(least) + "' lack '" + name.str() + "'?";
+    }
 }
 
 IndexSet stage::sema::checkOpFormula(FormulaScope &scope, DiagnosticEngine &diags, const IndexSet &declared,

@@ -90,6 +90,8 @@ StringRef stage::sema::findNameInstead(StringRef name) {
       .Default("");
 }
 
+static StringRef findDType(StringRef name, ArrayRef<Candidate> types);
+
 /// `lookup(ids, pos)`: what is not called is no function, `cos`.
 static bool isFunction(BuiltinKind kind) {
   return kind == BuiltinKind::ElementFunction || kind == BuiltinKind::Reduction;
@@ -117,8 +119,19 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
     error.note(SMLoc(), diag::NameInstead) << instead;
     return;
   }
-  if (id != diag::UnknownName || findNearest(name, candidates)) {
+  bool isTruth = name == "True" || name == "False";
+  if (id != diag::UnknownName || isTruth || findNearest(name, candidates)) {
     suggestNearest(error, name, range, candidates);
+    return;
+  }
+  // `quantize ... as int8`
+  std::vector<Candidate> types;
+  for (const Builtin &builtin : getBuiltins())
+    if (builtin.kind == BuiltinKind::DType)
+      types.push_back({builtin.name, SMLoc()});
+  if (StringRef meant = findDType(name, types); !meant.empty() && meant.size() < name.size()) {
+    error.fixIt(range, meant);
+    error.note(SMLoc(), diag::DidYouMean) << meant;
     return;
   }
   // `CrossEntropyLoss` is `cross_entropy`.
@@ -159,6 +172,16 @@ void NameChecker::checkName(StringRef name, SMRange range) {
     reportUnknown(name, range);
 }
 
+/// Whether a call of an op has a result without dims, as that of a loss.
+bool NameChecker::isNumber(const ast::CallExpr &call) const {
+  auto *callee = dyn_cast<ast::NameExpr>(call.callee);
+  const ast::Decl *decl = callee ? program.lookup(file, callee->name) : nullptr;
+  if (auto *module = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl))
+    return module->results.size() == 1 && module->results.front()->dims.empty();
+  auto *op = llvm::dyn_cast_or_null<ast::OpDecl>(decl);
+  return op && op->results.size() == 1 && op->results.front().type && op->results.front().type->dims.empty();
+}
+
 /// `x.shape[1]`, `f(x).mean()`: tensors have neither members nor methods. False: nothing of this kind.
 bool NameChecker::checkMember(const ast::MemberExpr &member) {
   const auto *base = dyn_cast<ast::NameExpr>(member.base);
@@ -171,6 +194,30 @@ bool NameChecker::checkMember(const ast::MemberExpr &member) {
     symbol = base ? find(base->name) : nullptr;
     if (base && (symbol || program.lookup(file, base->name)))
       return false;
+  }
+  // `self.w1`
+  static constexpr StringRef owners[] = {"self", "this", "cls"};
+  if (base && base == member.base && !symbol && llvm::is_contained(owners, base->name)) {
+    diags.report(base->loc(), diag::UnknownName)
+        .range(member.range)
+        .with(base->name)
+        .note(SMLoc(), diag::NameInstead)
+        .with("weights and values of a module are names, and belong to no object: write '" + name.str() + "'");
+    use(name);
+    return true;
+  }
+  // `F.gelu`, where `F` is a size
+  if (base && symbol && symbol->kind == SymbolKind::Scalar && mayCallTensors()) {
+    std::string known = findSpelledOtherwise(name, program.getVisibleNames(file));
+    if (known.empty())
+      return false;
+    use(base->name);
+    DiagnosticBuilder error = diags.report(member.loc(), diag::UnknownName).range(member.range) << textOf(&member);
+    error.fixIt(member.range, known);
+    error.note(symbol->ident.loc(), diag::NameInstead)
+        << "'" + base->name.str() + "' is a size here, and ops of the library stand alone: write '" + known + "'";
+    suggestImportUnlessVisible(error, program, known, file);
+    return true;
   }
   if (base && !symbol && !program.lookup(file, base->name) && !findBuiltin(base->name)) {
     std::vector<Candidate> visible = program.getVisibleNames(file);
@@ -202,6 +249,9 @@ bool NameChecker::checkMember(const ast::MemberExpr &member) {
                                               "the shape of the tensor, '[B, S, D]'";
   else if (name == "T" || name == "mT")
     error.note(SMLoc(), diag::NameInstead) << "dims are swapped by a formula, as in 'let y[d, b] = x[b, d];'";
+  else if (findBuiltin(name) == BuiltinKind::Reduction && call && isNumber(*call))
+    error.note(SMLoc(), diag::NameInstead)
+        << "the result of '" + textOf(call->callee) + "' is one number already: leave '." + name + "()' out";
   else if (findBuiltin(name) == BuiltinKind::Reduction)
     error.note(SMLoc(), diag::NameInstead)
         << "tensors have no methods; a reduction is a formula that names dims: 'let z = " + operand +
@@ -407,6 +457,14 @@ void NameChecker::reportUnknownEntry(const ast::Ident &name, StringRef owner, Ar
   DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownEntry).range(name.range) << owner << name.name;
   if (StringRef hint = findEntryHint(owner, name.name); !hint.empty()) {
     error.note(SMLoc(), diag::NameInstead) << hint;
+    return;
+  }
+  // `rail.rate`: the level may be one of the machine that is extended.
+  static constexpr StringRef ofLevels[] = {"rate", "ranks", "base", "hop"};
+  if (auto [level, entry] = name.name.split('.');
+      owner == "machine" && !findNearest(name.name, known) && llvm::is_contained(ofLevels, entry)) {
+    error.note(SMLoc(), diag::NameInstead)
+        << "an entry of a level stands inside of it: write 'level " + level.str() + " { " + entry.str() + " = ...; }'";
     return;
   }
   std::vector<Candidate> alike;

@@ -119,6 +119,7 @@ protected:
   virtual void explainUnused(DiagnosticBuilder &, const Symbol &) {}
   /// Adds to the message that a name means nothing, where no other name is near.
   virtual void explainUnknown(DiagnosticBuilder &, StringRef) {}
+  bool isNumber(const ast::CallExpr &call) const;
   /// Whether an unknown name may be meant to be a builtin, when the nearest name is looked for.
   virtual bool mayMeanBuiltin() const { return true; }
   /// Whether what is called here makes tensors, so that a member of a call is a method of one.

@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PartAxes.h"
+#include "JobWords.h"
 #include "Meanings.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
@@ -147,6 +148,17 @@ std::string PartAxes::listMeshAxes() const {
   return names.empty() ? "dp" : names.front();
 }
 
+/// `dp`, `(dp, cp)`: what the strategy says of the batch, along which ranks hold copies of parameters.
+static std::optional<std::string> findBatchAxes(ArrayRef<ast::Stmt *> body) {
+  for (const ast::Stmt *stmt : body)
+    if (auto *shard = dyn_cast<ast::ShardStmt>(stmt))
+      for (const ast::ShardStmt::Item &item : shard->items)
+        for (const ast::Ident &dim : item.dims)
+          if (dim.name == batchDim)
+            return getText(item.axes.range);
+  return std::nullopt;
+}
+
 /// A mesh that the strategy has in an `if` that is not taken; null: there is none.
 static const ast::Stmt *findMesh(ArrayRef<ast::Stmt *> body, bool isInside = false) {
   for (const ast::Stmt *stmt : body) {
@@ -172,7 +184,7 @@ std::optional<CTValue> PartAxes::evaluateDefault(const ast::Param &param, const 
       .note(param.name.loc(), diag::PreviousHere)
       .with(param.name.name)
       .note(SMLoc(), diag::AxisInstead)
-      .with(name->name, param.name.name, listMeshAxes());
+      .with(name->name, param.name.name, findBatchAxes(from.callee->body).value_or(listMeshAxes()));
   return std::nullopt;
 }
 

@@ -451,6 +451,12 @@ const Candidate *stage::sema::findNearest(StringRef name, ArrayRef<Candidate> ca
     for (const Candidate &candidate : candidates)
       if (candidate.name == name.take_front())
         return &candidate;
+  // Of a name as short as `b2` one letter may be another, `b1`, or left out, `bs1`, but not the first.
+  if (!nearest && name.size() == 2)
+    for (const Candidate &candidate : candidates)
+      if (candidate.name.size() > 1 && candidate.name.size() < 4 && candidate.name != name && beginsAlike(candidate) &&
+          name.edit_distance(candidate.name) == 1 && (!nearest || candidate.name < nearest->name))
+        nearest = &candidate;
   if (!nearest && candidates.size() <= mostListed)
     nearest = findAbbreviated(name, candidates);
   return nearest ? nearest : findWordOf(name, candidates);
@@ -518,7 +524,8 @@ void stage::sema::suggestNearest(DiagnosticBuilder &error, StringRef name, SMRan
                         .Cases("True", "yes", "on", "true")
                         .Cases("False", "no", "off", "false")
                         .Default("");
-  if (!truth.empty()) {
+  bool isOfYaml = name != "True" && name != "False" && name != "true" && name != "false";
+  if (!truth.empty() && !(isOfYaml && findNearest(name, candidates))) {
     error.fixIt(at, truth);
     error.note(SMLoc(), diag::DidYouMean) << truth;
     return;

@@ -37,7 +37,7 @@ public:
   ScheduleRunner(Evaluator &evaluator, const ast::ScheduleDecl &schedule, int64_t stages, int64_t microbatches,
                  SMRange usedAt)
       : evaluator(evaluator), diags(evaluator.getDiags()), schedule(schedule), stages(stages),
-        microbatches(microbatches), usedAt(usedAt) {}
+        microbatches(microbatches), usedAt(usedAt), isOfUser(!evaluator.getProgram().isOfLibrary(schedule)) {}
 
   std::optional<BoundSchedule> run(ArrayRef<NamedValue> args);
 
@@ -64,6 +64,7 @@ private:
   const ast::ScheduleDecl &schedule;
   int64_t stages, microbatches;
   SMRange usedAt;
+  const bool isOfUser; ///< Its units are known by their places; those of the library by the rule that names it.
   BoundSchedule result;
   int64_t stage = 0;
   int64_t numUnits = 0;    ///< Of this stage so far.
@@ -312,7 +313,7 @@ bool ScheduleRunner::addUnit(PhaseKind kind, int64_t microbatch, int64_t chunk, 
     return fail(range, diag::NoSuchChunk, chunk, result.chunks - 1);
   if (numUnits++ / kindsPerMicrobatch / result.chunks >= microbatches)
     return fail(range, diag::ScheduleTooManyUnits, stage);
-  result.units.back().push_back({kind, unsigned(microbatch), unsigned(chunk)});
+  result.units.back().push_back({kind, unsigned(microbatch), unsigned(chunk), isOfUser ? range.Start : SMLoc()});
   return true;
 }
 
@@ -321,7 +322,7 @@ bool ScheduleRunner::pairUp(SMRange range) {
   std::vector<Unit> &units = result.units.back();
   Unit &first = units[units.size() - 2];
   first.overlapsNext = true;
-  first.loc = range.Start;
+  first.loc = isOfUser ? range.Start : SMLoc();
   return true;
 }
 

@@ -1,6 +1,7 @@
 //===- Diagnostics.cpp - located messages with stable codes ---------------===//
 #include "stage/Support/Diagnostics.h"
 #include "stage/Support/Escape.h"
+#include "stage/Support/Subjects.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -109,6 +110,12 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
   if (!consumer)
     return;
   SMLoc shownAt = worst == Severity::Remark ? first.loc : getShownPlace(first.loc);
+  SMRange given;
+  unsigned ofUser = userPlace.isValid() ? sources.FindBufferContainingLoc(userPlace) : 0;
+  for (const DiagnosticBuilder::Part &part : llvm::drop_begin(builder.parts))
+    if (part.id == diag::Subject.id && ofUser && worst != Severity::Remark && !given.isValid())
+      given = findGiven(sources.getMemoryBuffer(ofUser)->getBuffer(), userPlace, part.arguments[0], part.arguments[1]);
+  shownAt = given.isValid() ? given.Start : shownAt;
   if (isRepeated(builder, shownAt) || (worst == Severity::Remark && !showRemarks))
     return;
   if (numErrors > maxErrors) {
@@ -119,15 +126,25 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
   }
   Diagnostic message = makeValue(first, worst);
   if (shownAt != first.loc) {
-    DiagnosticBuilder::Part shown = first, inLibrary = {first.loc, diag::LibraryHere, {}, first.ranges, {}};
+    bool isOfLibrary = isInLibrary(first.loc);
+    DiagnosticBuilder::Part shown = first;
+    DiagnosticBuilder::Part own = {first.loc, diag::NeededHere, {}, first.ranges, first.fixIts};
+    if (isOfLibrary) {
+      own.id = diag::LibraryHere;
+      own.fixIts.clear();
+    }
     shown.loc = shownAt;
     shown.ranges.clear();
+    if (given.isValid())
+      shown.ranges.push_back(given);
     shown.fixIts.clear();
     message = makeValue(shown, worst);
-    message.notes.push_back(makeValue(inLibrary, Severity::Note));
+    if (first.loc.isValid())
+      message.notes.push_back(makeValue(own, Severity::Note));
   }
   for (const DiagnosticBuilder::Part &note : llvm::drop_begin(builder.parts))
-    message.notes.push_back(makeValue(note, note.id->severity));
+    if (note.id != diag::Subject.id && !(given.isValid() && note.loc == shownAt))
+      message.notes.push_back(makeValue(note, note.id->severity));
   consumer->handle(message, sources);
 }
 
@@ -167,8 +184,14 @@ static llvm::SourceMgr::DiagKind getKind(Severity severity) {
 static void print(const llvm::SMDiagnostic &message, llvm::raw_ostream &out) {
   bool showColors = out.has_colors();
   std::string line = maskControls(message.getLineContents()), file = escapeControls(message.getFilename());
-  if (line == message.getLineContents() && file == message.getFilename())
-    return message.print(/*ProgName=*/"", out, showColors);
+  if (line == message.getLineContents() && file == message.getFilename()) {
+    message.print(/*ProgName=*/"", out, showColors);
+    // LLVM prints no caret below a line with other characters than ASCII, as their width is unknown.
+    llvm::StringRef before = llvm::StringRef(line).take_front(std::max(message.getColumnNo(), 0));
+    if (!llvm::isASCII(line))
+      out.indent(unsigned(llvm::count_if(before, [](char c) { return (c & 0xC0) != 0x80; }))) << "^\n";
+    return;
+  }
   if (!message.getSourceMgr())
     return llvm::SMDiagnostic(file, message.getKind(), message.getMessage()).print(/*ProgName=*/"", out, showColors);
   llvm::SMDiagnostic(*message.getSourceMgr(), message.getLoc(), file, message.getLineNo(), message.getColumnNo(),

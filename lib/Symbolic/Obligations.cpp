@@ -1,4 +1,5 @@
 //===- Obligations.cpp - what sizes owe, and whether it is paid -----------===//
+#include "stage/Support/Subjects.h"
 #include "stage/Symbolic/Diagnostics.h"
 #include "stage/Symbolic/Size.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -122,6 +123,13 @@ bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) con
       continue;
     allHold = false;
     DiagnosticBuilder message = report(owed, values[0].value, values[1].value, diags);
+    // Where ranks divide a dim, a job gives both numbers; one that divides alone is chosen for the sake of it.
+    bool isOfOne = owed.kind == Kind::Divides && collectSymbols(owed.right).size() == 1;
+    if (owed.kind == Kind::Divides && llvm::StringRef(owed.reason).contains(" is split over "))
+      for (Size size : {isOfOne ? owed.right : owed.left, isOfOne ? owed.left : owed.right})
+        for (const std::string &name : collectSymbols(size))
+          if (std::optional<int64_t> value = binding.lookup(name); value && *value != 1)
+            setSubject(message, name, std::to_string(*value));
     std::string symbols = describeSymbols(owed.left, namesAtoms(owed.right) ? Size() : owed.right, binding);
     if (!symbols.empty())
       message.note(SMLoc(), diag::WhereValues) << symbols;

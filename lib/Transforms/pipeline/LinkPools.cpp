@@ -171,9 +171,13 @@ private:
     bool isKeptAlike = has.quantization && wants.quantization ? *has.quantization == *wants.quantization
                                                               : has.quantization == wants.quantization;
     if (has.dtype != wants.dtype || !isKeptAlike || has.getNumDims() != wants.getNumDims())
-      return ("its elements are " + getName(has.dtype) + " there, and " + getName(wants.dtype) +
-              " here, or kept in another way")
-          .str();
+      return isKeptAlike
+                 ? ("its elements are " + getName(has.dtype) + " there, and " + getName(wants.dtype) + " here").str()
+                 : std::string("it is quantized ") +
+                       (!wants.quantization ? "there and not here"
+                        : !has.quantization ? "here and not there"
+                                            : "otherwise here and there") +
+                       "; give both strategies the same 'quantize'";
     std::optional<unsigned> along;
     for (auto [user, operand] : needed.getUses())
       if (user->kind == OpKind::Append && operand == 0)

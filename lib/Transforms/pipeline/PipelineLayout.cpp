@@ -2,6 +2,7 @@
 #include "PipelineLayout.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Schedule/Schedule.h"
+#include "stage/Support/Subjects.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/DenseSet.h"
@@ -74,8 +75,15 @@ static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLa
       return pipeline.split;
     return {};
   }
+  auto blame = [&](DiagnosticBuilder error) {
+    const Axis &axis = graph.mesh[*pipeline.axis];
+    // `interleaved(v = 3)`: virtual stages are the schedule's.
+    if (pipeline.chunks > 1)
+      setSubject(error, "", std::to_string(pipeline.chunks));
+    setSubject(error, axis.name, std::to_string(axis.size));
+  };
   if (iterations < parts) {
-    diags.report(pipeline.loc, diag::PipelineTooFewLayers) << parts << describeRepeats(pipeline) << iterations;
+    blame(diags.report(pipeline.loc, diag::PipelineTooFewLayers).with(parts, describeRepeats(pipeline), iterations));
     return {};
   }
   if (iterations % parts) {
@@ -84,8 +92,8 @@ static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLa
     constexpr unsigned mostListed = 32;
     for (int64_t i = 0; i < int64_t(parts) && parts <= mostListed; ++i)
       split += (i ? ", " : "") + std::to_string(iterations / parts + (i < int64_t(iterations % parts)));
-    diags.report(pipeline.loc, diag::PipelineUneven)
-        << iterations << describeRepeats(pipeline) << parts << "[" + (split.empty() ? "..." : split) + "]";
+    blame(diags.report(pipeline.loc, diag::PipelineUneven)
+              .with(iterations, describeRepeats(pipeline), parts, "[" + (split.empty() ? "..." : split) + "]"));
     return {};
   }
   return splitEvenly(iterations, parts);

@@ -41,6 +41,7 @@
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Schedule/InferenceSymbols.h"
+#include "stage/Support/Subjects.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/Suggestions.h"
@@ -163,8 +164,10 @@ private:
     llvm::StringRef base = getBase(axis);
     bool areAlike = llvm::all_of(axes, [&](const PlacedAxis &other) { return getBase(other) == base; });
     if (!areAlike || base == graph.mesh[axis].name) {
-      diags.report(rule.loc, diag::SharedAxisDoesNotFit)
-          << graph.mesh[axis].name << graph.mesh[axis].size << describeDims(rule, extents, left) << listDivisors(left);
+      DiagnosticBuilder error = diags.report(rule.loc, diag::SharedAxisDoesNotFit)
+                                << graph.mesh[axis].name << graph.mesh[axis].size << describeDims(rule, extents, left)
+                                << listDivisors(left);
+      setSubject(error, graph.mesh[axis].name, std::to_string(graph.mesh[axis].size));
       return;
     }
     int64_t size = 1, product = 1;
@@ -176,9 +179,11 @@ private:
       whole.push_back(extent && value ? int64_t(value.value.num) : 1);
       product *= whole.back();
     }
-    if (!rule.pattern && reportedBases.insert(base).second)
-      diags.report(rule.loc, diag::SharedAxisDoesNotFit)
-          << base << size << describeDims(rule, extents, whole) << listDivisors(product);
+    if (!rule.pattern && reportedBases.insert(base).second) {
+      DiagnosticBuilder error = diags.report(rule.loc, diag::SharedAxisDoesNotFit)
+                                << base << size << describeDims(rule, extents, whole) << listDivisors(product);
+      setSubject(error, base, std::to_string(size));
+    }
   }
 
   static std::string listIndices(const Op &op) {

@@ -346,7 +346,19 @@ std::string RuleTargets::suggestFor(const Rule &rule) const {
   if (!last.empty() && !module.contains("**") &&
       llvm::all_of(last, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
     if (std::optional<PathPattern> around = PathPattern::parse(module))
-      beside = listInside(*around);
+      beside = listInside(*around, /*withModules=*/true);
+  // `attention` is `attn`: its letters in order, from the first one.
+  for (const std::string &name : beside) {
+    llvm::StringRef rest = last;
+    bool isShort = name.size() > 2 && name.size() < last.size() && name.front() == last.front();
+    for (char letter : name)
+      if (size_t at = rest.find(letter); at == llvm::StringRef::npos)
+        isShort = false;
+      else
+        rest = rest.drop_front(at + 1);
+    if (isShort)
+      return "; did you mean '" + module.str() + "." + name + "'?";
+  }
   bool isNear = false;
   for (const std::string &name : beside)
     isNear |= llvm::StringRef(name).edit_distance(last, true) <= last.size() / 3 + 1;
@@ -358,13 +370,23 @@ std::string RuleTargets::suggestFor(const Rule &rule) const {
 }
 
 /// The names of the parameters and values of the modules that a pattern names, as far as they are called by it.
-std::vector<std::string> RuleTargets::listInside(const PathPattern &module) const {
+std::vector<std::string> RuleTargets::listInside(const PathPattern &module, bool withModules) const {
   std::vector<std::string> names;
   if (module.matchesOps())
     return names;
   constexpr size_t mostListed = 16;
   for (const Target &target : values) {
     auto [scope, name] = llvm::StringRef(target.value->path).rsplit('.');
+    // A module there, by what it has itself.
+    for (llvm::StringRef inside = scope; withModules && !module.matchesPath(scope) && inside.contains('.');) {
+      auto [around, own] = inside.rsplit('.');
+      if (module.matchesPath(around)) {
+        scope = around;
+        name = own;
+        break;
+      }
+      inside = around;
+    }
     if (name.empty() || name == "result" || !module.matchesPath(scope) || llvm::is_contained(names, name.str()))
       continue;
     names.push_back(name.str());

@@ -66,7 +66,7 @@ public:
   void reportUnmatched(const Rule &rule, DiagnosticEngine &diags, llvm::StringRef dimNames = "") const;
   /// `; did you mean 'layers.x'?`, or nothing if no path is near.
   std::string suggestFor(const Rule &rule) const;
-  std::vector<std::string> listInside(const PathPattern &module) const;
+  std::vector<std::string> listInside(const PathPattern &module, bool withModules = false) const;
   std::string suggestPath(const PathPattern &pattern) const;
   /// The nearest pattern that matches something, `layers[*].x` for `layer[*].x` and `**.attn` for `attn`; or nothing.
   std::string suggestPattern(const PathPattern &pattern) const;

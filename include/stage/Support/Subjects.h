@@ -1,0 +1,36 @@
+//===- Subjects.h - the value that a message is about ----------*- C++ -*-===//
+//
+// Problem: a rule of the library finds that `tp = 3` does not divide. Who wrote the job
+// looks for the 3, and not for the call that has it among others.
+//
+// Example:
+//
+//   strategy = megatron(pp = 2, dp = 8, tp = 3);
+//                                            ^ and not: ^~~~~~~~ of 'megatron'
+//
+// A message names its value, or several in the order of preference. It is shown where
+// the job around the user's place gives the first of them: as an argument, or as an
+// entry of a config that it names. Where none is given, or another value, the message
+// stays where it is.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SUPPORT_SUBJECTS_H
+#define STAGE_SUPPORT_SUBJECTS_H
+
+#include "stage/Support/Diagnostics.h"
+
+namespace stage {
+
+/// `message` is about the value `value` of `name`. An empty name is that of any argument of an argument, as `v = 3` of
+/// `schedule = interleaved(v = 3)`.
+void setSubject(DiagnosticBuilder &message, llvm::StringRef name, llvm::StringRef value);
+
+/// Where the job around `place` gives this value to `name`; invalid: it does not.
+SMRange findGiven(llvm::StringRef text, SMLoc place, llvm::StringRef name, llvm::StringRef value);
+
+} // namespace stage
+
+#define STAGE_DIAGNOSTICS "stage/Support/Subjects.def"
+#include "stage/Support/DefineDiagnostics.inc"
+
+#endif // STAGE_SUPPORT_SUBJECTS_H
