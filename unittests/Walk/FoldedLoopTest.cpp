@@ -43,6 +43,21 @@ TEST(FoldedLoopTest, WholePeriodsOfCarriedValues) {
   EXPECT_EQ(FoldedLoop(IterationCases(), 0, 1000, 5).getNext(500, 1), 501);
 }
 
+/// Whoever asks only what was before: all from the iteration on whose values come from the run, but for one at the end.
+TEST(FoldedLoopTest, OfReadsAloneNoIterationsBehind) {
+  auto findGap = [](unsigned numCarried, bool isReverse) {
+    FoldedLoop loop = FoldedLoop::makeOfReads(IterationCases(), 0, 10, numCarried, isReverse);
+    const FoldedLoop::Gap *gap = loop.findGap(5);
+    return gap ? std::pair(gap->begin, gap->end) : std::pair(int64_t(-1), int64_t(-1));
+  };
+  using Range = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(findGap(0, false), Range(1, 9));
+  EXPECT_EQ(findGap(1, false), Range(1, 9));
+  EXPECT_EQ(findGap(2, false), Range(2, 8)); // periods of 2
+  EXPECT_EQ(findGap(2, true), Range(1, 7));
+  EXPECT_EQ(findGap(3, true), Range(1, 7)); // periods of 6
+}
+
 TEST(FoldedLoopTest, EachRunOfACaseByItself) {
   IterationCases cases;
   cases.append(0, 3);
