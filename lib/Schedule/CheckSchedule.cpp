@@ -180,7 +180,8 @@ private:
     }
     bool isShifted = first && microbatch == 0 && first->microbatch > 0 && !isForward(kind);
     bool isNew = faults[unsigned(Fault::Misses)] == 0;
-    const Unit *place = isShifted ? first : last ? last : &schedule.units[stage].back();
+    llvm::ArrayRef<Unit> units = schedule.units[stage]; // none, if the stage runs nothing
+    const Unit *place = isShifted ? first : last ? last : units.empty() ? nullptr : &units.back();
     report(Fault::Misses, place ? place->loc : SMLoc(), diag::ScheduleMisses, Unit{kind, microbatch, chunk}.str());
     if (!isNew)
       return;

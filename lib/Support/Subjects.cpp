@@ -81,6 +81,25 @@ static SMRange getRange(StringRef value) {
   return {SMLoc::getFromPointer(value.begin()), SMLoc::getFromPointer(value.end())};
 }
 
+/// Whether a strategy of the text that `caller` names, or one that this calls, gives `name` another value than its own,
+/// as `megatron(tp = dp)` does: then nobody knows what of the job has come to the rule.
+static bool isGivenOtherwise(StringRef text, StringRef caller, StringRef name, unsigned mostCalls = 8) {
+  StringRef begin = "strategy ";
+  for (size_t at = text.find(begin); at != StringRef::npos && mostCalls; at = text.find(begin, at + 1)) {
+    StringRef declaration = takeDeclaration(text, at);
+    StringRef called = declaration.drop_front(begin.size()).ltrim().take_while(isWordChar);
+    if ((at && text[at - 1] != '\n') || called.empty() || !namesWord(caller, called))
+      continue;
+    StringRef body = declaration.drop_front(std::min(declaration.find('{'), declaration.size()));
+    for (const Given &given : listGiven(body))
+      if (given.depth && given.name == name && given.value != name)
+        return true;
+    if (isGivenOtherwise(text, body, name, mostCalls - 1))
+      return true;
+  }
+  return false;
+}
+
 SMRange stage::findGiven(StringRef text, SMLoc place, StringRef name, StringRef value) {
   size_t at = size_t(place.getPointer() - text.data());
   size_t begin = text.take_front(at + 1).rfind("\njob ");
@@ -88,7 +107,7 @@ SMRange stage::findGiven(StringRef text, SMLoc place, StringRef name, StringRef 
   if (begin == StringRef::npos)
     return {};
   StringRef job = takeDeclaration(text, begin);
-  if (at >= begin + job.size())
+  if (at >= begin + job.size() || (!name.empty() && isGivenOtherwise(text, job, name)))
     return {};
   for (const Given &given : listGiven(job)) {
     bool isMeant = name.empty() ? given.depth > 1 && given.value == value : given.depth && given.name == name;

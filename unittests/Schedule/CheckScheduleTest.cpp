@@ -26,15 +26,22 @@ TEST(CheckSchedule, RightOnesAreSilent) {
 }
 
 TEST(CheckSchedule, Misses) {
-  EXPECT_EQ(check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0\nstage 1: F0 F1 B0 I1\n"),
-            "error: stage 0 never runs F1; add 'forward(1);' to the schedule, which runs each unit once on each stage "
-            "[schedule-misses]\n"
-            "note: and 1 more like it on stage 0\n"
-            "error: stage 1 never runs W1; add 'backward_weight(1);' to the schedule, which runs each unit once on "
-            "each stage [schedule-misses]\n");
+  EXPECT_EQ(
+      check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0\nstage 1: F0 F1 B0 I1\n"),
+      "error: stage 0 never runs F1, and a schedule runs each unit once on each stage [schedule-misses]\n"
+      "note: the last 1 of 2 microbatches lack it: add 'for i in m - w..m { forward(i); }' at the end, where m is "
+      "the microbatches, and w is 1 on this stage: the forwards before its first forward\n"
+      "note: and 1 more like it on stage 0\n"
+      "error: stage 1 never runs W1, and a schedule runs each unit once on each stage [schedule-misses]\n"
+      "note: add 'backward_weight(i);' where this stage is to run it\n");
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 2\nstage 0: F0 F0.1 B0.1 W0\n"),
-            "error: stage 0 never runs I0; add 'backward_input(0);' to the schedule, which runs each unit once on each "
-            "stage [schedule-misses]\n");
+            "error: stage 0 never runs I0, and a schedule runs each unit once on each stage [schedule-misses]\n"
+            "note: add 'backward_input(i);' where this stage is to run it\n");
+  // A stage that runs nothing at all.
+  EXPECT_EQ(check("stages 2, microbatches 1, chunks 1\nstage 0: F0 B0\nstage 1:\n"),
+            "error: stage 1 never runs F0, and a schedule runs each unit once on each stage [schedule-misses]\n"
+            "note: add 'forward(i);' where this stage is to run it\n"
+            "note: and 1 more like it on stage 1\n");
 }
 
 TEST(CheckSchedule, Repeats) {
@@ -142,8 +149,8 @@ TEST(CheckSchedule, Copies) {
       "[schedule-other-copy]\n"
       "error: stage 1 runs F1 at position 0, but microbatch 1 passes copy 1 of the model, not 0 [schedule-other-copy]\n"
       "note: and 1 more like it on stage 1\n"
-      "error: stage 1 never runs F1.1; add 'forward(1, 1);' to the schedule, which runs each unit once on each stage "
-      "[schedule-misses]\n"
+      "error: stage 1 never runs F1.1, and a schedule runs each unit once on each stage [schedule-misses]\n"
+      "note: add 'forward(i, 1);' where this stage is to run it\n"
       "note: and 1 more like it on stage 1\n");
   // Neither end of a copy waits for the other copy.
   EXPECT_EQ(check(copies + "placement 0 1 3 2\nstage 0: F0 B0 F1.1 B1.1\nstage 1: F0 B0 F1.1 B1.1\n"), "");
@@ -279,7 +286,7 @@ TEST(CheckSchedule, MessagesAreWhereTheProgramAsks) {
   schedule.loc = SMLoc::getFromPointer(start);
   schedule.units[0][0].loc = SMLoc::getFromPointer(start + 15);
   EXPECT_FALSE(checkSchedule(schedule, diags));
-  EXPECT_NE(os.str().find("s.stg:1:1: error: stage 0 never runs B1"), std::string::npos) << os.str();
+  EXPECT_NE(os.str().find("s.stg:2:3: error: stage 0 never runs B1"), std::string::npos) << os.str();
   EXPECT_NE(os.str().find("s.stg:2:3: error: stage 0 runs B0 at position 0"), std::string::npos) << os.str();
 }
 
