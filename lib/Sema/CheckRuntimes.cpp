@@ -75,8 +75,9 @@ private:
 
   /// `at **.rmsnorm()`: ops of the job alone are known later, but a name that is nearly that of an op is a slip.
   void warnUnknownOp(const ast::Pattern &pattern) {
-    StringRef name = pattern.text.drop_back(2).rsplit('.').second;
-    name = name.empty() ? pattern.text.drop_back(2) : name;
+    StringRef path = pattern.text.drop_back(2); // of `()`
+    bool isOfGradients = path.consume_back(".grad");
+    StringRef name = path.substr(path.rfind('.') + 1);
     if (name.contains('*') || program.isInLibrary(name))
       return;
     std::vector<Candidate> ops;
@@ -89,7 +90,7 @@ private:
     const Candidate *nearest = name.size() > 3 ? findNearest(name, ops) : nullptr;
     if (nearest && name.edit_distance(nearest->name) <= 2)
       diags.report(pattern.range.Start, diag::RuntimeOpUnknown).range(pattern.range)
-          << name << pattern.text.drop_back(name.size() + 2) + nearest->name + "()";
+          << name << path.drop_back(name.size()) + nearest->name + (isOfGradients ? ".grad()" : "()");
   }
 
   bool mayMeanBuiltin() const override { return false; }
