@@ -150,7 +150,7 @@ struct CompiledUnit {
   /// Where streams end, from the first task; nothing if the unit does not change them.
   ClassTasks::Chains chains;
   std::optional<uint64_t> workBeforeLoop;
-  bool entersRepeatFirst = false; ///< Of the repeat it enters last, work before is that before the unit.
+  bool entersRepeatFirst = false; ///< Its repeat begins before the unit computes anything.
   uint64_t numPermutes = 0;
 
   /// Of the units of the kind, each once. Copies, whose references alone lead elsewhere (UnitPattern.h), have them in

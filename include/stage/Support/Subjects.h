@@ -11,8 +11,8 @@
 // A message names its value, or several in the order of preference. It is shown where
 // the job around the user's place gives the first of them: as an argument, or as an
 // entry of a config that it names. Where none is given, or another value, the message
-// stays where it is. So it does where a strategy of the file calls another one with
-// `tp = dp`, as nobody knows then which argument has come to the rule.
+// stays where it is. It also stays where a strategy of the file calls another one with
+// `tp = dp`, because the text does not tell which argument has come to the rule.
 //
 // Limits: the text is searched, and names are compared. A value that comes to a rule
 // under another name has no place.

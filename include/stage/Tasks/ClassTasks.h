@@ -176,23 +176,24 @@ public:
   using Chains = llvm::SmallVector<std::optional<uint64_t>, 2>;
   const Chains &getChains() const { return chains; }
 
-  /// *Ends*: the tasks of earlier units for which tasks of a unit wait whatever these units are. First the chains, then
-  /// of each of these kinds one. Nothing: there is none.
+  /// *Ends*: tasks of earlier units that the waiting rules name by their role instead of by a value, for example the
+  /// last task of a stream (W1). The chains come first, then one end of each kind below. Nothing: no such task.
   enum class End : uint8_t { Posted, Load, WorkBefore, WorkBeforeLoop };
   llvm::SmallVector<std::optional<uint64_t>, 12> listEnds(unsigned number) const;
   unsigned getNumber(End end) const { return unsigned(chains.size()) + unsigned(end); }
-  /// Names stand for ids of ends: the name of end number n is n more. No rank has so many tasks.
+  /// While a unit is made by name, tasks wait for `firstName + n` instead of the id of end n. No rank has so many
+  /// tasks.
   static constexpr uint64_t firstName = uint64_t(1) << 44;
 
-  /// What a unit leaves behind, where it has changed it, or the name of what was there before.
+  /// The state behind a unit that was made by name: ids of its own tasks, or names of ends that it left as they were.
   struct Left {
     Chains chains;
     std::optional<uint64_t> workBeforeLoop;
-    bool asksForSums; ///< Some task waits for those that added to a gradient, if there are any.
+    bool asksForSums; ///< A task of the unit waits for the last addition to a gradient, if there is one (W8).
   };
-  /// Makes a unit for who can tell what all rounds are from the first, the second and the last one: of others no tasks
-  /// are made, and `repeat` is told after the last one. Tasks wait for the names of ends, also of those that are not
-  /// there, so that another unit whose ends are others needs not be made.
+  /// Makes a unit by name. Of equal rounds of iterations only the first, the second and the last one are made, because
+  /// the others follow from these; `repeat` is told behind the last one. Tasks wait for names also of absent ends, so
+  /// that the same tasks serve units with other ends (UnitPattern.h in lib/Time).
   using RepeatSink = llvm::function_ref<void(const Rounds &)>;
   Left makeRounds(unsigned number, Sink sink, RepeatSink repeat);
 
@@ -396,7 +397,7 @@ private:
   llvm::DenseMap<const TaskLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   llvm::SmallVector<std::optional<uint64_t>, 12> endsOfNames; ///< While a unit is made with names.
-  Left left;                                                  ///< By the unit that was made so.
+  Left left;                                                  ///< By the last unit that was made by name.
   std::optional<uint64_t> workBeforeLoop; ///< The last computation before the repeat that runs was entered.
   llvm::SmallVector<uint64_t, 2> arrived; ///< Recvs of the unit that runs, until a computation waits for them.
   std::vector<std::optional<uint64_t>> lastCompOfUnit;

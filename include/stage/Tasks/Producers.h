@@ -56,7 +56,7 @@ public:
   void startStep() { latest.clear(); }
   /// Appends the node of `unit`, or else of an earlier one, that added last before the current node.
   void findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids);
-  /// Whether anybody has asked for such a node since `forgetAsked`.
+  /// Whether findLast() was called since forgetAsked().
   bool wasAsked() const { return isAsked; }
   void forgetAsked() { isAsked = false; }
   /// The latest unit with this layout that has ended; null if none has.

@@ -35,8 +35,9 @@ public:
   /// The iterations [begin, end) of a repeat, whose forward and backward bodies carry at most `numCarried` values.
   /// So many gathers run ahead.
   FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried, unsigned prefetch = 0);
-  /// The same for who asks only what an iteration reads of those before it, in which at most `numCarried` iterations
-  /// before are: a gap begins as soon as all of these are in the run, and ends a round before the run.
+  /// A loop for callers that need only the waits of an iteration, because these lead back by at most `numCarried`
+  /// iterations. A gap begins behind so many iterations of a run, and ends one round before the run does. For example,
+  /// of ten equal layers with `numCarried` 1 the gap is [1, 9).
   static FoldedLoop makeOfReads(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried,
                                 bool isReverse);
 
