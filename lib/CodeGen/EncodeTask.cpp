@@ -42,8 +42,9 @@ TraceMetadata stage::getMetadata(const TaskDurations *durations, int64_t rank) {
                            {"tax_communication", &runtime.taxOfCommunication}})
     if (tax->num)
       metadata.texts.emplace_back(name, tax->str());
-  if (runtime.launch)
-    metadata.numbers = {{"launch_picos", runtime.launch}};
+  for (auto [name, time] : {std::pair("launch_picos", runtime.launch), {"step_host_picos", runtime.stepHost}})
+    if (time)
+      metadata.numbers.emplace_back(name, time);
   return metadata;
 }
 

@@ -191,6 +191,7 @@ Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
   return {.name = runtime->name,
           .changes = runtime->changes,
           .launch = runtime->launch,
+          .stepHost = runtime->stepHost,
           .taxOfCollectives = runtime->taxOfCollectives,
           .taxOfSends = runtime->taxOfSends,
           .taxOfCopies = runtime->taxOfCopies,

@@ -71,8 +71,8 @@ private:
     bool isHostBound = counts(traits.launch);
     if (isHostBound)
       add("host-bound", "ranks wait " + describePart(traits.launch) +
-                            ", for kernels to be launched, so that the host decides; larger microbatches have longer "
-                            "kernels, and -D runtime.launch=0us is for CUDA graphs");
+                            ", for kernels to be launched and for the host's part of a step, so that the host decides; "
+                            "larger microbatches have longer kernels, and -D runtime.launch=0us is for CUDA graphs");
     if (origin.launches && !isHostBound && step.time.step < leastStep)
       add("short-step", "the step takes " + formatMillis(step.time.step) + " ms, and below " + formatMillis(leastStep) +
                             " ms all that the host does between kernels counts; measure it");

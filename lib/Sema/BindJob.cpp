@@ -945,6 +945,8 @@ bool JobBinder::bind() {
         return bindRuntime(own, program, *runtime, range, find, overrides.getEnvironment());
       },
       job.runtime);
+  if (job.runtime && !job.isTraining)
+    job.runtime->stepHost = 0; // what the host does for an iteration is said of ops that run once (R24.5)
   if (!hasStrategy)
     return false; // the step's microbatches would be wrong
   UserPlace userPlace(diags, entries.count(strategyWord) ? entries[strategyWord].value->loc() : SMLoc());

@@ -11,7 +11,7 @@
 // Algorithm: that of machines (NamedEntries.h). Each entry is evaluated in the file that says it; then its dimension
 // and its range are checked.
 //
-// Limits: a launch is rounded down to whole picoseconds.
+// Limits: a time is rounded down to whole picoseconds.
 //
 //===----------------------------------------------------------------------===//
 #include "Extends.h"
@@ -23,7 +23,7 @@ using namespace stage::sema;
 /// False after a report.
 static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const NamedEntry &said, const Environment &env,
                       DiagnosticEngine &diags, BoundRuntime &runtime) {
-  std::optional<Dimension> dimension = entry.number || entry.rows ? std::nullopt : std::optional(Dimension::ofTime());
+  std::optional<Dimension> dimension = entry.time ? std::optional(Dimension::ofTime()) : std::nullopt;
   std::optional<EntryValue> value = evaluateEntry(evaluator, entry.name, said, dimension, env);
   if (!value)
     return false;
@@ -54,7 +54,7 @@ static bool bindEntry(Evaluator &evaluator, const RuntimeEntry &entry, const Nam
   else if (entry.rows)
     runtime.*entry.rows = int64_t(exact->num);
   else
-    runtime.launch = int64_t(exact->floor().num);
+    runtime.*entry.time = int64_t(exact->floor().num);
   return true;
 }
 

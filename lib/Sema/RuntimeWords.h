@@ -9,16 +9,18 @@ namespace stage::sema {
 
 struct RuntimeEntry {
   llvm::StringLiteral name;
-  Rational BoundRuntime::*number = nullptr; ///< Null: a time, the launch.
-  bool isTax = false;                       ///< From 0 on; another number is above 0.
+  Rational BoundRuntime::*number = nullptr;
+  bool isTax = false; ///< From 0 on; another number is above 0.
   int64_t most = 1;
   int64_t BoundRuntime::*rows = nullptr; ///< Instead: a whole number of rows.
+  int64_t BoundRuntime::*time = nullptr; ///< Instead: a time.
 };
 constexpr int64_t maxTile = 1024;
 
 /// All may be left out.
 constexpr RuntimeEntry runtimeEntries[] = {
-    {"launch"},
+    {"launch", nullptr, false, 1, nullptr, &BoundRuntime::launch},
+    {"step.host", nullptr, false, 1, nullptr, &BoundRuntime::stepHost},
     {"tax.collective", &BoundRuntime::taxOfCollectives, true},
     {"tax.send", &BoundRuntime::taxOfSends, true},
     {"tax.copy", &BoundRuntime::taxOfCopies, true},

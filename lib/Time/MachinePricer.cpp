@@ -7,8 +7,8 @@ using namespace stage;
 
 bool stage::hasSurcharges(const TimedPart &part) {
   const Runtime &runtime = part.runtime;
-  bool isTaxed = runtime.launch || runtime.taxOfCollectives.num || runtime.taxOfSends.num || runtime.taxOfCopies.num ||
-                 runtime.taxOfCommunication.num;
+  bool isTaxed = runtime.launch || runtime.stepHost || runtime.taxOfCollectives.num || runtime.taxOfSends.num ||
+                 runtime.taxOfCopies.num || runtime.taxOfCommunication.num;
   return part.machine.isDeclared() && (isTaxed || llvm::any_of(part.program->graph->streams, [](const auto &stream) {
                                          return stream->kind == StreamKind::Communication;
                                        }));

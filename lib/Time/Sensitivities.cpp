@@ -22,11 +22,14 @@ static std::vector<Change> listChanges(const Machine &machine, const Runtime &ru
   for (const MachineEntry &entry : machine.listEntries())
     changes.push_back({"machine." + machine.getName(entry),
                        machine.with(entry, entry.isRate() ? moreOfRates : lessOfOthers), runtime, entry.isRate()});
-  if (runtime.launch) {
-    Runtime changed = runtime;
-    changed.launch = multiply(runtime.launch, lessOfOthers);
-    changes.push_back({"runtime.launch", machine, changed, false});
-  }
+  static constexpr std::pair<llvm::StringLiteral, Ticks Runtime::*> times[] = {
+      {"runtime.launch", &Runtime::launch}, {"runtime.step.host", &Runtime::stepHost}};
+  for (auto [name, time] : times)
+    if (runtime.*time) {
+      Runtime changed = runtime;
+      changed.*time = multiply(runtime.*time, lessOfOthers);
+      changes.push_back({name.str(), machine, changed, false});
+    }
   static constexpr std::pair<llvm::StringLiteral, Rational Runtime::*> taxes[] = {
       {"runtime.tax.collective", &Runtime::taxOfCollectives},
       {"runtime.tax.send", &Runtime::taxOfSends},

@@ -35,15 +35,20 @@ private:
   }
 
   void addLaunches() {
-    for (size_t begin = 0, end; begin < tasks.size() && runtime.launch; begin = end) {
+    Ticks stepHost = runtime.stepHost; // of the last unit that has a kernel
+    for (size_t end = tasks.size(), begin; end && (runtime.launch || stepHost); end = begin) {
+      for (begin = end; begin && tasks[begin - 1].unit == tasks[end - 1].unit; --begin)
+        ;
       LaunchCount count;
-      for (end = begin; end < tasks.size() && tasks[end].unit == tasks[begin].unit; ++end)
-        if (tasks[end].isKernel)
-          count.add(end, alone[end]);
-      if (auto more = count.find(runtime.launch)) {
+      for (size_t task = begin; task < end; ++task)
+        if (tasks[task].isKernel)
+          count.add(task, alone[task]);
+      if (auto more = count.find(runtime.launch, stepHost)) {
         surcharges[more->first].launch = more->second;
         alone[more->first] = add(alone[more->first], more->second);
       }
+      if (count.hasKernels())
+        stepHost = 0;
     }
   }
 

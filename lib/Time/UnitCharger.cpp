@@ -48,6 +48,7 @@ void UnitCharger::charge() {
       kind->second = findQueued(number);
     queued.push_back(&kind->second);
   }
+  findLastKernel();
   untaxed.reserve(units.size());
   for (size_t number = 0; number < units.size(); ++number) {
     untaxed.push_back(&findUntaxed(number));
@@ -56,6 +57,19 @@ void UnitCharger::charge() {
   isTogether = hasQueues && !addTaxes();
   if (isTogether)
     chargeTogether();
+}
+
+bool UnitCharger::isKernel(const CompiledUnit &unit, uint32_t task) const {
+  return unit.durations[task] && store.getFacts(unit.facts[task]).isKernel;
+}
+
+/// The unit with the last kernel of all, which the host's part of a step lengthens.
+void UnitCharger::findLastKernel() {
+  lastWithKernel = units.size();
+  for (size_t number = units.size(); runtime.stepHost && number-- > 0 && lastWithKernel == units.size();)
+    for (uint32_t task = 0; task < units[number].unit->getNumTasks(); ++task)
+      if (isKernel(*units[number].unit, task))
+        lastWithKernel = number;
 }
 
 /// The tasks of units for taxes, as far as these units wait for each other. `numAwaited`: by task, the compute tasks
@@ -169,6 +183,7 @@ TimedTasks UnitCharger::makeTasks(size_t first, size_t end) const {
 void UnitCharger::addUnits(size_t number, size_t first, size_t end) {
   key.push_back(number - first);
   key.push_back(end - first);
+  key.push_back(lastWithKernel - first < end - first); // among them
   for (size_t each = first; each < end; ++each) {
     bool isUntaxed = untaxed.size() == units.size();
     key.push_back(uint64_t(isUntaxed ? static_cast<const void *>(untaxed[each]) : units[each].unit));
@@ -209,6 +224,7 @@ UnitCharger::Untaxed UnitCharger::makeUntaxed(size_t number, size_t first, size_
     TimedTasks tasks = makeTasks(first, end);
     Runtime untaxing;
     untaxing.launch = runtime.launch;
+    untaxing.stepHost = lastWithKernel >= first && lastWithKernel < end ? runtime.stepHost : 0;
     result.surcharges = takeUnit(findSurcharges(tasks, store.getNumLanes(), untaxing), number, first);
     result.taken = unit.addSurcharges(result.surcharges);
     if (runtime.taxOfCommunication.num) {
@@ -219,9 +235,9 @@ UnitCharger::Untaxed UnitCharger::makeUntaxed(size_t number, size_t first, size_
     result.surcharges.resize(unit.getNumTasks());
     LaunchCount count;
     for (uint32_t task = 0; task < unit.getNumTasks(); ++task)
-      if (store.getFacts(unit.facts[task]).isKernel)
+      if (isKernel(unit, task))
         count.add(task, unit.durations[task]);
-    if (auto more = count.find(runtime.launch))
+    if (auto more = count.find(runtime.launch, number == lastWithKernel ? runtime.stepHost : 0))
       result.surcharges[more->first].launch = more->second;
     result.taken = unit.addSurcharges(result.surcharges);
   }

@@ -106,6 +106,8 @@ private:
     size_t behind = 0;            ///< The first unit of which no task comes while the unit that comes computes.
   };
 
+  bool isKernel(const CompiledUnit &unit, uint32_t task) const;
+  void findLastKernel();
   TaxedTasks makeTaxedTasks(size_t first, size_t end, std::vector<uint32_t> &numAwaited) const;
   Queued findQueued(size_t number) const;
   static std::vector<CompiledUnit::Reference> listAwaited(const CompiledUnit &unit, uint32_t task);
@@ -133,7 +135,8 @@ private:
   ChargeStore::Key key;                 ///< That is looked up.
   std::vector<const Untaxed *> untaxed; ///< By unit.
   std::vector<QueueOfClass> queues;
-  bool isTogether = false; ///< All units were looked at.
+  size_t lastWithKernel = 0; ///< If the host has a part of the step; else behind all units.
+  bool isTogether = false;   ///< All units were looked at.
 };
 
 } // namespace stage

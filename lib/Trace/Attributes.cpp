@@ -52,7 +52,7 @@ std::optional<ValueCase> stage::trace::getExpectedKind(StringRef name) {
 
 std::optional<ValueCase> stage::trace::getExpectedMetadataKind(StringRef name) {
   return llvm::StringSwitch<std::optional<ValueCase>>(name)
-      .Case("launch_picos", AttributeProto::kInt64Val)
+      .Cases("launch_picos", "step_host_picos", AttributeProto::kInt64Val)
       .Cases("machine", "runtime", "tax_collective", "tax_send", "tax_copy", "tax_communication",
              AttributeProto::kStringVal)
       .Default(std::nullopt);

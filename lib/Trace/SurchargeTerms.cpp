@@ -68,12 +68,12 @@ SurchargeTerms stage::trace::readSurchargeTerms(const ChakraProtoMsg::GlobalMeta
       terms.machine = attribute.string_val();
     } else if (name == "runtime") {
       terms.runtime = attribute.string_val();
-    } else if (name == "launch_picos") {
+    } else if (name == "launch_picos" || name == "step_host_picos") {
       if (attribute.int64_val() < 0 || attribute.int64_val() >= maxTicks)
         faults.report(diag::AttributeOutOfRange, place, name, attribute.int64_val(),
                       "at least 0 and below " + std::to_string(maxTicks));
       else
-        terms.launch = attribute.int64_val();
+        (name == "launch_picos" ? terms.launch : terms.stepHost) = attribute.int64_val();
     } else {
       Tax &tax = name == "tax_collective" ? terms.collective
                  : name == "tax_send"     ? terms.send

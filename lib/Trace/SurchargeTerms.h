@@ -3,7 +3,8 @@
 // Traces with durations say in their global metadata for which machine and runtime these are, and what
 // surcharges (Surcharges.h) depend on:
 //
-//   machine="h100" runtime="ideal" launch_picos=2500000 tax_collective="3/10" tax_send="0.05"
+//   machine="h100" runtime="ideal" launch_picos=2500000 step_host_picos=10000000000 tax_collective="3/10"
+//   tax_send="0.05"
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TRACE_SURCHARGETERMS_H
@@ -31,6 +32,7 @@ struct Tax {
 struct SurchargeTerms {
   std::string machine, runtime; ///< Empty where the metadata say none.
   Ticks launch = 0;             ///< Of a node that the device computes.
+  Ticks stepHost = 0;           ///< Of the last one.
   Tax collective, send, copy;   ///< What compute pays for those beside it.
   Tax communication;            ///< What a collective or a send pays for compute beside it.
 

@@ -190,6 +190,8 @@ void SurchargeFinder::addLaunches() {
     computed += alone[node];
   }
   finishUnit();
+  if (last != noNode)
+    addTo(alone[last], rank.terms.stepHost);
 }
 
 void SurchargeFinder::addSharing() {

@@ -40,6 +40,7 @@ TEST_F(MakeRuntimeTest, AJobWithoutOneHasAnIdealOne) {
   Runtime runtime = make(Plan("ideal"));
   EXPECT_EQ(runtime.describe(), "ideal");
   EXPECT_EQ(runtime.launch, 0);
+  EXPECT_EQ(runtime.stepHost, 0);
   for (const Rational &tax :
        {runtime.taxOfCollectives, runtime.taxOfSends, runtime.taxOfCopies, runtime.taxOfCommunication})
     EXPECT_EQ(tax, Rational::integer(0));

@@ -137,6 +137,7 @@ protected:
     runtime.name = "random";
     auto tax = [&] { return random.chance(40) ? Rational() : *Rational::make(1 + random.below(20), 20); };
     runtime.launch = random.pick(std::vector<Ticks>{0, 2'000, 3'000'000});
+    runtime.stepHost = random.pick(std::vector<Ticks>{0, 0, 7'000, 5'000'000});
     runtime.taxOfCollectives = tax();
     runtime.taxOfSends = tax();
     runtime.taxOfCopies = tax();
@@ -190,8 +191,8 @@ protected:
 
   std::string readWithoutTimes(const std::string &name) {
     static const std::set<std::string> ofTimes = {
-        "duration_picos", "level",          "unit",     "machine",  "runtime",
-        "launch_picos",   "tax_collective", "tax_send", "tax_copy", "tax_communication"};
+        "duration_picos",  "level",          "unit",     "machine",  "runtime",          "launch_picos",
+        "step_host_picos", "tax_collective", "tax_send", "tax_copy", "tax_communication"};
     auto strip = [](auto &attributes) {
       for (int i = attributes.size(); i-- > 0;)
         if (ofTimes.count(attributes[i].name()))

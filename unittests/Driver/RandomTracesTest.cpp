@@ -234,6 +234,7 @@ protected:
     if (numMachines % 3) {
       runtime.name = "taxing";
       runtime.launch = numMachines % 2 ? 2'000 : 0;
+      runtime.stepHost = numMachines % 5 ? 4'000 : 0;
       runtime.taxOfCollectives = {3, 10};
       runtime.taxOfSends = *Rational::make(numMachines % 5, 7);
       runtime.taxOfCopies = {1, 4};

@@ -157,6 +157,19 @@ TEST(Surcharges, LaunchesAreTheLeastOfAUnit) {
   EXPECT_EQ(tasks.find(runtime), (std::vector<Ticks>{0, 10, 0}));
 }
 
+/// Of all units, launched or not: the last kernel of the rank, and no collective behind it.
+TEST(Surcharges, TheLastKernelHasTheHostsPartOfAStep) {
+  Tasks tasks;
+  tasks.addCompute(10, {}, 0);
+  unsigned last = tasks.addCompute(100, {}, 1);
+  tasks.addCollective(collectives, 0, 40, {last});
+  Runtime runtime;
+  runtime.stepHost = 7;
+  EXPECT_EQ(tasks.find(runtime), (std::vector<Ticks>{0, 7, 0}));
+  runtime.launch = 15;
+  EXPECT_EQ(tasks.find(runtime), (std::vector<Ticks>{5, 7, 0}));
+}
+
 TEST(Surcharges, ComputeBesideCommunication) {
   Tasks tasks;
   unsigned a = tasks.addCompute(10);

@@ -83,6 +83,9 @@ struct Runtime {
   /// What the host takes to launch a kernel. No unit is shorter than its kernels times this: a unit whose compute takes
   /// less has the rest added to its last compute task.
   Ticks launch = 0;
+  /// What the host does once per training step while the device waits: it reads the norm of gradients, logs the loss,
+  /// and prepares the next batch. The last kernel of a rank takes so much longer.
+  Ticks stepHost = 0;
   /// What 1 ms of a collective beside compute costs this compute, in ms: o ticks beside each other lengthen the compute
   /// by o times the tax. A collective that still waits for another rank costs nothing.
   Rational taxOfCollectives;

@@ -59,6 +59,7 @@ struct BoundRuntime {
   std::vector<std::string> changes;      ///< By the command line: `launch = 5us`.
   SMRange range;                         ///< Where it was asked for.
   int64_t launch = 0;                    ///< Picoseconds of a kernel.
+  int64_t stepHost = 0;                  ///< Picoseconds of a training step; 0 in inference.
   Rational taxOfCollectives, taxOfSends, taxOfCopies, taxOfCommunication;
   Rational attentionKernel = {1, 1}, kernelSpeed = {1, 1};
   Rational exchangeEfficiency; ///< 0: not said.

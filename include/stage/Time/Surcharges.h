@@ -15,6 +15,7 @@
 //
 //   Launch. No unit takes less than launching its kernels: what is missing is added to its last compute task.
 //   A task that takes no time is done by another one's kernel.
+//   Step. What the host does once per step is added to the last kernel of all.
 //   Sharing. Two tasks of communication may meet if they are on different streams, on the same level of the network, of
 //     the same unit or of neighbouring ones, and neither waits for the other. Of each other stream a task pays for all
 //     that it may meet there, and at most once its own duration.
@@ -86,7 +87,7 @@ private:
 
 /// What a task takes beyond its price.
 struct Surcharge {
-  Ticks launch = 0; ///< Of compute: the unit's launches that it does not cover.
+  Ticks launch = 0; ///< Of compute: the unit's launches that it does not cover, and the host's part of the step.
   Ticks beside = 0; ///< For what runs beside it: the tax of compute, the shared link of communication.
   bool operator==(const Surcharge &other) const = default;
 };
@@ -105,12 +106,14 @@ public:
     ++kernels;
     last = number;
   }
-  /// The last kernel, and what it takes longer; nothing if kernels take as long as launches.
-  std::optional<std::pair<size_t, Ticks>> find(Ticks launch) const {
-    __int128 launches = __int128(kernels) * launch;
-    if (launches <= compute)
+  bool hasKernels() const { return kernels; }
+  /// The last kernel, and what it takes longer for launches and for `stepHost`; nothing if kernels take as long as
+  /// launches, and the host does nothing else.
+  std::optional<std::pair<size_t, Ticks>> find(Ticks launch, Ticks stepHost) const {
+    __int128 more = std::max<__int128>(__int128(kernels) * launch - compute, 0) + stepHost;
+    if (!kernels || !more)
       return std::nullopt;
-    return std::pair(last, Ticks(std::min<__int128>(launches - compute, maxTicks)));
+    return std::pair(last, Ticks(std::min<__int128>(more, maxTicks)));
   }
 
 private:

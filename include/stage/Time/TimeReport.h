@@ -54,7 +54,7 @@ struct StageTime {
   unsigned stage = 0;
   int64_t rank = 0; ///< The lowest of them, counted over all parts.
   Ticks accounts[numTimeAccounts] = {};
-  Ticks launch = 0;                             ///< Of the host's account: for kernels to be launched.
+  Ticks launch = 0; ///< Of the host's account: for kernels to be launched, and once per step.
   std::vector<CommunicationTime> communication; ///< In the order of first use.
   Ticks get(TimeAccount account) const { return accounts[unsigned(account)]; }
   Ticks getCompute() const {

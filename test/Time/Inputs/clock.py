@@ -51,6 +51,7 @@ class Rank:
         metadata = {key: value.strip('"') for key, value in WORD.findall(first)}
         tax = lambda name: Fraction(metadata.get(f"tax_{name}", "0"))
         self.number, self.launch = number, int(metadata.get("launch_picos", 0))
+        self.step_host = int(metadata.get("step_host_picos", 0))
         self.taxes = {"COMM_COLL": tax("collective"), "COMM_SEND": tax("send"), "MEM": tax("copy")}
         self.tax_communication = tax("communication")
         self.nodes = [Node(line) for line in lines]
@@ -76,6 +77,8 @@ class Rank:
             kernels = [node for node in self.nodes if node.unit == unit and node.is_compute and node.alone]
             if kernels:
                 kernels[-1].alone += max(0, self.launch * len(kernels) - sum(node.alone for node in kernels))
+        for node in [node for node in self.nodes if node.is_compute and node.alone][-1:]:
+            node.alone += self.step_host
         communication = [node for node in self.nodes if node.is_communication]
         main = [node for node in self.nodes if node.is_main]
         for node in self.nodes:

@@ -50,6 +50,7 @@ class Rank:
         self.nodes = []
         text = lambda name, default: metadata.get(name, default).strip('"')
         self.launch = int(text("launch_picos", "0"))
+        self.step_host = int(text("step_host_picos", "0"))
         self.tax = {kind: Fraction(text("tax_" + kind, "0")) for kind in ("collective", "send", "copy", "communication")}
 
 
@@ -84,6 +85,8 @@ def surcharge(rank):
         work = [node.id for node in nodes if node.unit == unit and node.is_compute() and node.duration]
         if work:
             alone[work[-1]] += max(0, rank.launch * len(work) - sum(alone[ident] for ident in work))
+    for node in [node for node in nodes if node.is_compute() and node.duration][-1:]:
+        alone[node.id] += rank.step_host
 
     ancestors, before = {}, {}
     for node in nodes:
@@ -296,7 +299,7 @@ def generate(seed):
             units[rank] += pick([1, 1, 1, 2])
     text = [f"group {i + 1} = {members}" for i, members in enumerate(groups)]
     for rank in range(num_ranks):
-        terms = f"launch_picos={pick([0, 0, 1, longest // 2])}"
+        terms = f"launch_picos={pick([0, 0, 1, longest // 2])} step_host_picos={pick([0, 0, 1, longest])}"
         for kind in ("collective", "send", "copy", "communication"):
             if random.random() < 0.7:
                 terms += f' tax_{kind}="{pick(["0.3", "3/10", "1/3", "0.05", "1", "0", "7/4", "0.5"])}"'
