@@ -1,7 +1,9 @@
 //===- ArgumentFile.cpp - arguments of a framework, from a file -----------===//
 #include "ArgumentFile.h"
+#include "stage/Support/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace stage;
 using namespace stage::driver;
@@ -13,7 +15,9 @@ public:
   ArgumentReader(StringRef text, const sema::Launcher &launcher) : text(text), launcher(launcher) {}
 
   ArgumentWords read() {
-    if (isCommandLine())
+    if (text.ltrim().startswith("{"))
+      readJson();
+    else if (isCommandLine())
       readCommandLine();
     else
       readLines();
@@ -89,6 +93,33 @@ private:
       word += c;
     }
     return word;
+  }
+
+  //===--- JSON ---------------------------------------------------------------===//
+
+  void readJson() {
+    std::optional<llvm::json::Value> value = parseJson(text, result.fault);
+    if (!value)
+      result.faultPlace = text.data() + std::min(takeJsonPlace(result.fault), text.size());
+    else if (size_t at = 0; const llvm::json::Object *object = value->getAsObject())
+      addMembers(*object, "", at);
+  }
+
+  /// Members in the order of the text; `at`: behind the key that was read last.
+  void addMembers(const llvm::json::Object &object, const std::string &prefix, size_t &at) {
+    std::vector<std::pair<size_t, const llvm::json::Object::value_type *>> members;
+    for (const auto &member : object)
+      members.push_back({text.find("\"" + StringRef(member.first).str() + "\"", at), &member});
+    llvm::sort(members);
+    for (auto [place, member] : members) {
+      at = std::min(place, text.size() - 1);
+      std::string key = prefix + StringRef(member->first).str();
+      const llvm::json::Value &value = member->second;
+      if (const llvm::json::Object *inner = value.getAsObject())
+        addMembers(*inner, key + ".", at);
+      else
+        addValue(key, value.getAsString() ? value.getAsString()->str() : llvm::formatv("{0}", value).str(), text.data() + at);
+    }
   }
 
   //===--- keys and values ----------------------------------------------------===//

@@ -121,7 +121,10 @@ bool stage::driver::runImport(const ImportCommand &command, DiagnosticEngine &di
   std::string reason;
   std::optional<std::string> described = describeParameters(program->text, command, reason);
   if (!described) {
-    diags.report(program->place, diag::ValuesDoNotFit) << program->model << reason;
+    diags.report(program->place, diag::ValuesDoNotFit)
+        .with(program->model, reason)
+        .note(SMLoc(), diag::FieldsSay)
+        .with(program->parameters);
     return false;
   }
   std::string name = getConfigurationName(command.input), total = *described;

@@ -56,6 +56,10 @@ public:
     if (!launcher)
       return false;
     ArgumentWords words = readArguments(text, *launcher);
+    if (!words.fault.empty()) {
+      diags.report(SMLoc::getFromPointer(words.faultPlace), diag::ArgumentsDoNotFit) << command.launcher << words.fault;
+      return false;
+    }
     std::vector<std::string> ignored;
     auto read = launcher->read(evaluator, words.words, words.places, &ignored);
     if (!read)
@@ -125,7 +129,7 @@ private:
       auto config = llvm::find_if(values, [](const NamedValue &value) { return value.name.name == "job.config"; });
       std::string text = config == values.end() ? "" : launcher.getFlagText(evaluator, "job.config", config->value);
       diags.report(begin, diag::ArgumentMissing)
-          << what << (flags.empty() ? "" : flags + ", or ")
+          << what << flags + (flags.empty() || define.empty() ? "" : ", or ")
           << define.str() + (text.empty() ? "" : ", with the value that the framework has for '" + text + "'");
       ok = false;
     };
@@ -139,6 +143,8 @@ private:
       if (dims.empty())
         dims = param->name.name.str();
     }
+    if (hasModel && !has("job.config"))
+      needSizes(launcher, need);
     if (!hasModel)
       need(launcher.says("job.config") || dims.empty() ? "job.config" : StringRef(dims), "a model", "-D config=NAME");
     bool infers = llvm::any_of(launcher.getParams(), [](auto *p) { return p->name.name.startswith("infer."); });
@@ -146,15 +152,31 @@ private:
       need(batch, "a batch", "-D B=N");
     if (launcher.says("job.precision") && !has("job.precision"))
       need("job.precision", "a precision", "-D precision=NAME");
-    sema::Following following = sema::addFollowingAxis(session.getFiles(), launcher, values);
+    std::string product;
+    sema::Following following = sema::addFollowingAxis(session.getFiles(), launcher, values, product);
     if (following == sema::Following::NoRanks)
       need("job.gpus", "the number of GPUs", "-D gpus=N");
     else if (following == sema::Following::DoNotDivide) {
-      diags.report(begin, diag::RanksDoNotDivide)
+      auto gpus = llvm::find_if(values, [](const NamedValue &value) { return value.name.name == "job.gpus"; });
+      diags.report(gpus->range.isValid() ? gpus->range.Start : begin, diag::RanksDoNotDivide)
+          << *gpus->value.getInteger() << product
           << launcher.getParams()[*findFollowingAxis(session.getFiles(), launcher)]->name.name;
       ok = false;
     }
     return ok;
+  }
+
+  /// Arguments that say some sizes of a model must say all that have no default.
+  void needSizes(const sema::Launcher &launcher, llvm::function_ref<void(StringRef, StringRef, StringRef)> need) const {
+    for (const ast::Param *param : launcher.getParams()) {
+      auto [owner, name] = param->name.name.split('.');
+      auto *model = llvm::dyn_cast_or_null<ast::ModuleDecl>(session.getFiles().lookup(launcher.getFile(), owner));
+      if (!model || has(param->name.name))
+        continue;
+      for (const ast::Param &size : model->params)
+        if (size.name.name == name && !size.defaultValue)
+          need(param->name.name, ("'" + name + "' of '" + owner + "'").str(), "");
+    }
   }
 
   const ImportCommand &command;

@@ -41,25 +41,13 @@ static std::string quoteWords(StringRef text) {
   return result;
 }
 
-/// Where the reader of JSON saw a fault: "[3:14, byte=40]: Expected , or ]" is at byte 40.
-static size_t takePlace(std::string &error) {
-  StringRef text = error;
-  size_t byte = 0;
-  auto [before, after] = text.split("byte=");
-  auto [number, rest] = after.split("]: ");
-  if (number.getAsInteger(10, byte))
-    return 0;
-  error = rest.lower();
-  return byte;
-}
-
 std::optional<ConfigFields> ConfigFields::read(unsigned buffer, DiagnosticEngine &diags) {
   StringRef text = diags.getSources().getMemoryBuffer(buffer)->getBuffer();
   auto getPlace = [&](size_t byte) { return SMLoc::getFromPointer(text.data() + std::min(byte, text.size())); };
   std::string error;
   std::optional<llvm::json::Value> value = parseJson(quoteWords(text), error);
   if (!value || !value->getAsObject()) {
-    size_t byte = value ? 0 : takePlace(error);
+    size_t byte = value ? 0 : takeJsonPlace(error);
     diags.report(getPlace(byte), diag::NoConfiguration)
         << (value                                           ? "this is no object"
             : text.contains(" --") || text.startswith("--") ? "these are arguments, which 'stagec import "

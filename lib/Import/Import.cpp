@@ -52,6 +52,10 @@ public:
       if (const Value *dtype = fields.find(name); dtype && dtype->getAsString())
         program.dtype = dtype->getAsString()->str();
     program.text = write(parameters, step);
+    for (const Setting &setting : parameters)
+      if (!setting.fields.empty() && llvm::isDigit(setting.value.front()))
+        program.parameters += (program.parameters.empty() ? "" : ", ") + setting.name.str() + " = " + setting.value +
+                              " (" + setting.fields + ")";
     return program;
   }
 

@@ -3,6 +3,7 @@
 #include "stage/AST/AST.h"
 #include "stage/Search/Diagnostics.h"
 #include "stage/Support/Table.h"
+#include "llvm/Support/Regex.h"
 #include <cmath>
 #include <map>
 
@@ -144,6 +145,25 @@ void Searcher::count() {
     result.excluded.push_back({"refused [" + code + "]", number});
 }
 
+/// `, as with gpus = 60, tp = 8`: of the first candidate that a rule excludes, the values that the rule names.
+std::string Searcher::describeExample(size_t rule) const {
+  std::string text = spaces->describeRule(rule), example;
+  std::vector<sema::CandidateValue> slots;
+  constexpr size_t mostTried = 1'000'000;
+  for (size_t number = 0; number != std::min<size_t>(result.numCandidates, mostTried); ++number) {
+    if (spaces->findRule(number, slots) != rule)
+      continue;
+    std::vector<std::string> values = spaces->describe(number);
+    for (size_t i = 0; i != result.names.size() && i != values.size(); ++i) {
+      llvm::Regex word("(^|[^a-zA-Z0-9_.])" + result.names[i] + "($|[^a-zA-Z0-9_])");
+      if (bool isLeft = llvm::StringRef(text).contains("'" + result.names[i] + " = "); !isLeft && word.match(text))
+        example += (example.empty() ? ", as with " : ", ") + result.names[i] + " = " + values[i];
+    }
+    break;
+  }
+  return example;
+}
+
 /// No plan is there: why.
 bool Searcher::reportNothing() {
   std::string numCandidates = formatCount(result.numCandidates);
@@ -166,7 +186,7 @@ bool Searcher::reportNothing() {
   for (size_t rule = 0; rule != numByRule.size(); ++rule)
     if (numByRule[rule])
       error.note(spaces->getLocation(rule), diag::ExcludedHere)
-          << formatCount(numByRule[rule]) << spaces->describeRule(rule);
+          << formatCount(numByRule[rule]) << spaces->describeRule(rule) + describeExample(rule);
   for (const ExcludedBy &excluded : result.excluded)
     if (llvm::StringRef(excluded.rule).startswith("refused"))
       error.note(SMLoc(), diag::ExcludedHere) << formatCount(excluded.count) << excluded.rule;

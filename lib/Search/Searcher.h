@@ -72,6 +72,7 @@ private:
   void addOtherStrategies();
   bool checkRecords();
   void count();
+  std::string describeExample(size_t rule) const;
   bool reportNothing();
 
   void bind(Session &own, Candidate &candidate) const;

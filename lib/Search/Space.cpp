@@ -136,7 +136,7 @@ std::string Spaces::describeRule(size_t rule) const {
 llvm::SMLoc Spaces::getLocation(size_t rule) const {
   auto [space, number] = rules[rule];
   const sema::BoundSearch &search = searches[space];
-  return number < search.following.size() ? llvm::SMLoc()
+  return number < search.following.size() ? search.following[number].range.Start
                                           : search.requirements[number - search.following.size()].range.Start;
 }
 

@@ -76,7 +76,7 @@ private:
   bool isSearched(StringRef name) const {
     return llvm::any_of(search.names, [&](const SearchedName &known) { return known.name == name; });
   }
-  void addChanges();
+  bool addChanges();
   bool addBlock(const ast::SearchStmt &block, const ast::File &file, bool isOfJob);
   bool addName(const ast::SearchStmt::Values &entry, const ast::File &file);
   bool addValue(SearchedName &searched, const CTValue &value, const ast::Expr *expr);
@@ -103,7 +103,8 @@ private:
 } // namespace
 
 /// Values of the command line stand for those of the program.
-void SearchBinder::addChanges() {
+bool SearchBinder::addChanges() {
+  bool ok = true;
   for (const SearchChange &change : changes) {
     StringRef name = StringRef(change.name).contains('.') ? StringRef(change.name).rsplit('.').second : change.name;
     if (name == strategyWord || isOfOther(name))
@@ -111,9 +112,19 @@ void SearchBinder::addChanges() {
     SearchedName &searched = search.names.emplace_back();
     searched.owner = parts.findOwner(name);
     searched.name = searched.owner.empty() ? change.name : name.str();
-    for (const OverrideValue &value : change.values)
+    for (const OverrideValue &value : change.values) {
+      std::string text = value.getSpelling();
+      if (!value.getString() && text.find_first_of("([\"") == std::string::npos && StringRef(text).contains("..")) {
+        diags.report(SMLoc(), diag::ArgumentKind)
+            .with("'" + change.name + "'", "one number", "a range")
+            .note(SMLoc(), diag::NameInstead)
+            .with("values to compare are listed: '-D " + change.name + "=1,2,4,8'");
+        ok = false;
+      }
       searched.values.push_back({value, compiler.makeValue(value)});
+    }
   }
+  return ok;
 }
 
 /// Whether the strategy cannot have a value that another one may have.
@@ -368,6 +379,7 @@ bool SearchBinder::addFollowing() {
     FollowingName &follows = search.following.emplace_back();
     follows.name = name.str();
     follows.formula = textOf(argument.value);
+    follows.range = argument.value->range;
     follows.isSaid = true;
     said.push_back({argument.value, parts.strategy.file});
   }
@@ -429,8 +441,7 @@ bool SearchBinder::addRequirements(const ast::SearchStmt &block, const ast::File
 }
 
 bool SearchBinder::bind() {
-  addChanges();
-  bool ok = true;
+  bool ok = addChanges();
   if (parts.search)
     ok &= addBlock(*parts.search, *parts.searchFile, /*isOfJob=*/true);
   const ast::File *ownFile = parts.strategy.decl ? &program.getFile(*parts.strategy.decl) : nullptr;

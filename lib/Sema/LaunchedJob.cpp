@@ -85,7 +85,7 @@ static const NamedValue *findValue(ArrayRef<NamedValue> values, const llvm::Twin
 }
 
 Following stage::sema::addFollowingAxis(const Program &program, const Launcher &launcher,
-                                        std::vector<NamedValue> &values) {
+                                        std::vector<NamedValue> &values, std::string &text) {
   std::optional<unsigned> axis = findFollowingAxis(program, launcher);
   if (!axis || findValue(values, launcher.getParams()[*axis]->name.name))
     return Following::Good;
@@ -100,10 +100,14 @@ Following stage::sema::addFollowingAxis(const Program &program, const Launcher &
       continue;
     const NamedValue *given = findValue(values, launcher.getParams()[other]->name.name);
     std::optional<int64_t> size = given ? given->value.getInteger() : std::optional<int64_t>(1);
-    product *= size ? *size : 1;
+    if (!size || *size == 1)
+      continue;
+    product *= *size;
+    text += (text.empty() ? "" : " x ") + launcher.getParams()[other]->name.name.str() + " " + std::to_string(*size);
     if (product <= 0 || product > *ranks)
       break;
   }
+  text = std::to_string(int64_t(product)) + " = " + text;
   if (product <= 0 || *ranks % product != 0)
     return Following::DoNotDivide;
   values.push_back({{name, SMRange()}, CTValue::integer(int64_t(*ranks / product)), SMRange()});

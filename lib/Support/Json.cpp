@@ -92,6 +92,18 @@ std::string stage::nameOtherFormat(StringRef text) {
   return !text.empty() && isTable(text) ? "it looks like CSV; write an object of JSON for each row" : "";
 }
 
+size_t stage::takeJsonPlace(std::string &error) {
+  StringRef text = error;
+  size_t byte = 0;
+  auto [before, after] = text.split("byte=");
+  auto [number, rest] = after.split("]: ");
+  if (number.getAsInteger(10, byte))
+    return 0;
+  error = rest == "Expected object key" ? "a key in quotes must stand here, or the comma in front is one too many"
+                                        : rest.lower();
+  return byte;
+}
+
 std::optional<llvm::json::Value> stage::parseJson(StringRef text, std::string &error) {
   if (!Scanner(text).scan(error))
     return std::nullopt;

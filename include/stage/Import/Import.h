@@ -42,6 +42,7 @@ struct ImportedProgram {
   std::vector<std::string> notes; ///< What of the configuration the model does not have.
   std::string text;               ///< Imports, config and job.
   SMLoc place;                    ///< Of the configuration's model_type.
+  std::string parameters;         ///< The numbers of the model and their fields: `D = 4_096 (hidden_size), ...`.
 };
 
 /// The program of the configuration in a buffer of the engine's sources, with the table in another one. Nothing after a

@@ -41,7 +41,9 @@ enum class Following {
   NoRanks,     ///< `job.gpus` has no value.
   DoNotDivide, ///< The product of the other axes does not divide it.
 };
-Following addFollowingAxis(const Program &program, const Launcher &launcher, std::vector<NamedValue> &values);
+/// `product`: of the other axes that have more than one rank, `8 = tp 4 x pp 2`.
+Following addFollowingAxis(const Program &program, const Launcher &launcher, std::vector<NamedValue> &values,
+                           std::string &product);
 
 /// The program of a job with these values, which say a model and a batch: `tp = 4`, `train.B = 64`, `job.config =
 /// llama3_8b`. A job without a precision has `bf16_mixed`, and a training step without an optimizer `adamw`.

@@ -95,6 +95,7 @@ struct SearchedName {
 struct FollowingName {
   std::string name;
   std::string formula;
+  SMRange range; ///< Of the formula, if the job has it.
   CandidateExpr value;
   bool isSaid = false; ///< The job computes it by itself.
 };
