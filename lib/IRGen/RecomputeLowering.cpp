@@ -317,7 +317,11 @@ private:
     if (syntax.hasDims)
       return refuse("names of dims in '" + getName(rule.kind).str() + "'");
     llvm::StringRef index = syntax.getIndex(), text = syntax.text;
-    bool isNamed = !index.empty() && index != "*" && !llvm::isDigit(index.front());
+    bool isNamed = !index.empty() && (llvm::isAlpha(index.front()) || index.front() == '_');
+    if (isNamed && !stmt.condition) {
+      diags.report(syntax.range.Start, diag::IndexUnread).range(syntax.range) << index << text << getName(rule.kind);
+      return false;
+    }
     std::string all = text.str(); // with `[*]` in place of the name
     if (isNamed)
       all.replace(text.find('[') + 1, index.size(), "*");
@@ -328,6 +332,8 @@ private:
       return false;
     if (rule.pattern->namesGradient() && !(rule.kind == RuleKind::Quantize && rule.pattern->matchesOps()))
       return refuse("gradients in '" + getName(rule.kind).str() + "'");
+    if (auto *quantize = llvm::dyn_cast<ast::QuantizeStmt>(&stmt); quantize && !checkParts(*quantize, syntax, rule))
+      return false;
     rule.loc = syntax.range.Start;
     bool tellsApart = first || (stmt.condition && isNamed);
     if (stmt.condition && !isNamed) {
@@ -347,6 +353,30 @@ private:
     if (index.empty())
       return reportNoRepeat(syntax, rule.kind);
     return tellApart(stmt, syntax, all, isNamed ? index : "", env, rule, first);
+  }
+
+  /// Parts of a statement that would say nothing of its matches.
+  bool checkParts(const ast::QuantizeStmt &stmt, const ast::Pattern &syntax, const Rule &rule) {
+    bool isOfOps = rule.pattern->matchesOps();
+    if (isOfOps && rule.pattern->isOfParameters()) {
+      diags.report(syntax.range.Start, diag::ParametersOfOps).range(syntax.range) << syntax.text;
+      return false;
+    }
+    for (const ast::Stmt *statement : stmt.entries) {
+      auto *entry = llvm::cast<ast::EntryStmt>(statement);
+      if (entry->name.name == "dequantize" && rule.dequantizes && isOfOps) {
+        diags.report(entry->loc(), diag::DequantizedOps).range(entry->range) << syntax.text;
+        return false;
+      }
+    }
+    bool hasForm = stmt.blocks || llvm::any_of(stmt.entries, [](const ast::Stmt *statement) {
+      return llvm::cast<ast::EntryStmt>(statement)->name.name == "scales";
+    });
+    auto *word = llvm::dyn_cast<ast::NameExpr>(stmt.what); // a parameter may be none in some jobs
+    bool isNone = word && word->name == "none";
+    if (isNone && hasForm)
+      diags.report(stmt.what->loc(), diag::FormOfNone).range(stmt.what->range);
+    return !isNone || !hasForm;
   }
 
   bool reportNoRepeat(const ast::Pattern &syntax, RuleKind kind) {

@@ -85,7 +85,7 @@ std::string Machine::describeMissing(llvm::StringRef missing) const {
     for (size_t i = 0; i < numOperandTypes; ++i)
       if (rates->types[i].flops)
         types += (types.empty() ? "" : ", ") + (i == tf32Index ? "tf32" : stage::getName(DType(i))).str();
-    return ("'" + missing + "' of machine '" + rates->name + "', which has those of " + types).str();
+    return ("'" + missing + "' of machine '" + rates->name + "' (it has flops of " + types + ")").str();
   }
   llvm::StringRef entry = missing == "copy"          ? "host.rate"
                           : missing == "host-flops"  ? "host.flops"

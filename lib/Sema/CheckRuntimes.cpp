@@ -60,6 +60,8 @@ private:
     if (StringRef text = kernels.pattern.text; !kernels.opClass && !isOfOps(kernels.pattern))
       diags.report(kernels.pattern.range.Start, diag::KernelPattern).range(kernels.pattern.range)
           << text << text.split('[').first.rtrim("().") + "()";
+    else if (StringRef op = text; !kernels.opClass && !kernels.isFusion && op.consume_back(".grad()"))
+      diags.report(kernels.pattern.range.Start, diag::KernelOfGradient).range(kernels.pattern.range) << text << op;
     else if (!kernels.opClass && isOfUser)
       warnUnknownOp(kernels.pattern);
     if (kernels.isFusion && kernels.opClass && opClass != elementwiseClass)
