@@ -544,6 +544,10 @@ private:
     info.split = bound->split;
     info.balance = bound->balance;
     info.send = bound->send;
+    for (unsigned i = 0; i < job.strategy.mesh.size(); ++i)
+      if (bound->scatterGather >> i & 1)
+        if (std::optional<AxisId> axis = graph.mesh.find(job.strategy.mesh[i].name.name))
+          info.scatterGather |= toSet(*axis);
     for (const auto &[name, virtualStage] : bound->placements)
       info.placements.push_back({name.name.str(), unsigned(virtualStage), name.loc()});
     info.units = bound->schedule.units; // of training

@@ -95,6 +95,8 @@ static std::string describeRanks(std::vector<int64_t> ranks) {
 
 std::string stage::interp::describeMaker(const Graph &graph, const Value *value) {
   const Op *op = value->getOp();
+  if (!op && !getLoop(value))
+    return "a recv of pieces";
   if (!op)
     return "an argument of repeat " + value->getBlock()->getParent()->name;
   std::string text;

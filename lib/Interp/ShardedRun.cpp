@@ -165,6 +165,8 @@ ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
     TensorRef tensor = runner.read(step.value, step, rank, memory, fault);
     if (!fault)
       fault = runner.store(step.to, step.toFrame, step.microbatch, tensor, rank, memory, step.op);
+    if (const Op *maker = fault ? nullptr : step.value->getOp(); maker && isGatherOfMessage(*maker))
+      compare(step.to, step.toFrame, step.microbatch, rank);
     return finish(std::move(fault), rank, step);
   }
   case Step::Kind::Free: {

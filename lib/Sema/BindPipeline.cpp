@@ -9,6 +9,7 @@
 #include "BindStrategy.h"
 #include "JobWords.h"
 #include "Meanings.h"
+#include "PartAxes.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Suggestions.h"
@@ -87,6 +88,23 @@ static bool bindSend(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPip
   return true;
 }
 
+/// `scatter_gather = tp;`: ranks of one stage.
+static bool bindScatterGather(Evaluator &evaluator, const ast::EntryStmt &entry, const BoundStrategy &strategy,
+                              const BoundRule &rule, BoundPipeline &pipeline) {
+  std::optional<CTValue> value = PartAxes(evaluator, strategy).evaluate(entry.value, *rule.env, *rule.call);
+  if (!value)
+    return false;
+  for (const CTValue &name : value->getElements())
+    for (StringRef axis : strategy.expand({ast::Ident{name.getText(), SMRange()}, SMRange()})) {
+      if (axis == pipeline.axis) {
+        evaluator.getDiags().report(entry.value->loc(), diag::ScatterOverStages).range(entry.value->range) << axis;
+        return false;
+      }
+      pipeline.scatterGather |= uint32_t(1) << (strategy.findAxis(axis) - strategy.mesh.data());
+    }
+  return true;
+}
+
 /// `place embed = first;`, `place gf, head = last;`, or with the name of a number.
 static bool bindPlace(Evaluator &evaluator, const ast::PlaceStmt &place, int64_t stages, BoundPipeline &pipeline) {
   int64_t last = stages * pipeline.schedule.chunks / pipeline.schedule.copies - 1;
@@ -125,9 +143,14 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
     auto *entry = dyn_cast<ast::EntryStmt>(stmt);
     if (!entry)
       continue; // `place`: once the virtual stages are known
+    bool good = true;
     if (entry->name.name == "schedule")
       scheduleEntry = entry;
-    else if (!(entry->name.name == "split" ? bindSplit : bindSend)(evaluator, *entry, pipeline))
+    else if (entry->name.name == scatterGatherWord)
+      good = bindScatterGather(evaluator, *entry, strategy, *rule, pipeline);
+    else
+      good = (entry->name.name == "split" ? bindSplit : bindSend)(evaluator, *entry, pipeline);
+    if (!good)
       return false;
   }
   if (!scheduleEntry) {

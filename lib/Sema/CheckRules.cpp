@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "BindStrategy.h"
 #include "JobParts.h"
+#include "JobWords.h"
 #include "Meanings.h"
 #include "NameChecker.h"
 #include "ScheduleWords.h"
@@ -234,7 +235,8 @@ void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
 }
 
 void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
-  static const Candidate pipelineEntries[] = {{"messages", {}}, {"schedule", {}}, {"send", {}}, {"split", {}}};
+  static const Candidate pipelineEntries[] = {
+      {"messages", {}}, {"scatter_gather", {}}, {"schedule", {}}, {"send", {}}, {"split", {}}};
   static const Candidate partitionEntries[] = {
       {"again", {}}, {"keep", {}}, {"prefetch", {}}, {"shards", {}}, {"whole_tied", {}}};
   static const Candidate recomputeEntries[] = {{"again", {}}, {"first", {}}, {"group", {}}, {"whole", {}}};
@@ -380,7 +382,7 @@ void StrategyChecker::checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owne
       continue;
     }
     names.push_back(entry->name);
-    checkExpr(entry->value);
+    entry->name.name == scatterGatherWord ? checkAxes(entry->value) : checkExpr(entry->value);
     if (llvm::none_of(known, [&](const Candidate &candidate) { return candidate.name == entry->name.name; }))
       reportUnknownEntry(entry->name, owner, known);
   }

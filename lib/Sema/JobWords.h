@@ -34,6 +34,7 @@ constexpr llvm::StringRef prefilledWord = "prefilled", sendWord = "send", byLaye
 constexpr llvm::StringRef earlyWord = "early";
 /// What the sender does meanwhile: `messages = free`, or blocking.
 constexpr llvm::StringRef messagesWord = "messages", freeWord = "free", blockingWord = "blocking";
+constexpr llvm::StringRef scatterGatherWord = "scatter_gather";
 /// And the model that proposes what a decode step verifies, and the share of it that is accepted.
 constexpr llvm::StringRef draftWord = "draft", acceptWord = "accept";
 /// The module that makes a token of what the model puts out.

@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "RulePrecedence.h"
+#include "JobWords.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
 #include "llvm/ADT/StringExtras.h"
@@ -247,6 +248,16 @@ bool RulePrecedence::addEntries(ArrayRef<ast::Stmt *> entries, const Environment
       for (const ast::Ident &name : place->names)
         decision.entries.push_back(
             ("place " + name.name + " = " + (where ? format(*where) : place->where.name.str())).str());
+      continue;
+    }
+    if (entry->name.name == scatterGatherWord) {
+      llvm::SmallVector<StringRef, 2> axes;
+      walk(entry->value, [&](const ast::Expr *part) {
+        if (auto *name = dyn_cast<ast::NameExpr>(part))
+          llvm::append_range(axes, strategy.expand({ast::Ident{name->name, name->range}, name->range}, &env));
+      });
+      if (!axes.empty())
+        decision.entries.push_back((entry->name.name + " = (" + llvm::join(axes, ", ") + ")").str());
       continue;
     }
     std::optional<CTValue> value = evaluator.evaluate(entry->value, env);

@@ -168,7 +168,7 @@ llvm::SmallVector<uint64_t, 4> ClassTasks::getTags(const PlacedUnit &unit) const
   llvm::SmallVector<uint64_t, 4> tags;
   for (const Segment &segment : unit.layout->getSegments()) {
     const ProgramItem &item = *segment.item;
-    if (item.values.empty() || item.isLocal)
+    if (!item.isMessage() || item.values.empty() || item.isLocal)
       continue;
     if (item.channel && !item.channel->isOfCache()) {
       tags.push_back(getTag(*item.channel, unit));

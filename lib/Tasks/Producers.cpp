@@ -201,8 +201,8 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   const Op *op = value->getOp();
   if (op->kind != OpKind::Repeat &&
       !value->getBlock()->getParent()) { // what skips stages keeps its name on all of them
-    if (auto recv = unit.layout->findRecv(value))
-      return visitor({Origin::Kind::Recv, value, &unit, -1, unit.getId(*recv)});
+    if (visitArrival(value, unit, visitor))
+      return;
     if (unit.giver && visitHandedIn(value, unit, visitor, seen))
       return;
   }
@@ -231,6 +231,18 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
     visit(operand, unit, iteration, visitor, seen);
 }
 
+/// What another stage has sent to the unit, or the unit has gathered of the pieces that arrived. False if the value is
+/// nothing of the kind.
+bool Producers::visitArrival(const Value *value, const PlacedUnit &unit, Visitor visitor) const {
+  auto arrival = unit.layout->findRecv(value);
+  const Op *gather = arrival ? nullptr : findGather(unit.layout->getItems(), value);
+  if (gather)
+    visitor({Origin::Kind::Node, gather->getResult(), &unit, -1, unit.getId(*unit.layout->findPosition(gather, -1))});
+  else if (arrival)
+    visitor({Origin::Kind::Recv, value, &unit, -1, unit.getId(*arrival)});
+  return arrival || gather;
+}
+
 /// What another chunk of the rank has handed to the unit. False if the value is nothing of the kind.
 bool Producers::visitHandedIn(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const {
   const ProgramItem *taken = findHandedIn(unit.layout->getItems());
@@ -246,6 +258,10 @@ bool Producers::visitHandedIn(const Value *value, const PlacedUnit &unit, Visito
 void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor,
                               Seen &seen) const {
   Op *loop = value->getBlock()->getParent();
+  if (!loop) { // a piece
+    visitArrival(value, unit, visitor);
+    return;
+  }
   const Segment *segment = unit.layout->findLoop(loop->loop);
   int64_t before = segment && iteration >= 0 ? segment->getNumBefore(iteration) : 0; // iterations that ran here
   if (before < 0 || (segment && before > segment->item->getNumIterations()))
@@ -285,8 +301,8 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
   // Where no iteration runs what arrives keeps its name.
   bool runsHere = segment && iteration >= segment->item->begin && iteration < segment->item->end;
   Block &entered = runsHere ? loop->getBody(iteration) : *value->getBlock();
-  if (auto recv = unit.layout->findRecv(entered.getArgument(number)))
-    return visitor({Origin::Kind::Recv, entered.getArgument(number), &unit, -1, unit.getId(*recv)});
+  if (visitArrival(entered.getArgument(number), unit, visitor))
+    return;
   if (visitHandedIn(entered.getArgument(number), unit, visitor, seen))
     return;
   if (!unit.layout->isFed(*loop)) // else it is a constant, or nothing reads it
@@ -295,8 +311,8 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
 
 void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const {
   Op *loop = value->getOp();
-  if (auto recv = unit.layout->findRecv(value))
-    return visitor({Origin::Kind::Recv, value, &unit, -1, unit.getId(*recv)});
+  if (visitArrival(value, unit, visitor))
+    return;
   if (visitHandedIn(value, unit, visitor, seen))
     return;
   const Segment *segment = unit.layout->findLoop(loop->loop);

@@ -74,10 +74,13 @@ void ClassTasks::makeOp(const Op &op, const PlacedUnit &unit, unsigned number, i
   if (f.stream == computation)
     after.append(std::exchange(arrived, {}));
   finish(task, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
-                waitsForWork       ? (isAhead(op) ? workBeforeLoop : chains[computation])
-                : op.waitsForUnits ? getEnd(End::WorkBefore, getWorkBefore(number))
-                                   : getTurnOfReader(op)});
+                waitsForWork            ? (isAhead(op) ? workBeforeLoop : chains[computation])
+                : isGatherOfMessage(op) ? chains[computation]
+                : op.waitsForUnits      ? getEnd(End::WorkBefore, getWorkBefore(number))
+                                        : getTurnOfReader(op)});
   last = id;
+  if (isGatherOfMessage(op))
+    arrived.push_back(id);
   if (task.kind == TaskKind::Collective)
     task.tag = numIssued[f.groupKind]++;
   if (observer) {

@@ -148,6 +148,13 @@ private:
     return end = std::max(end, ready) + price;
   }
 
+  /// Of what has arrived: behind the compute of the unit before, and ahead of this unit's.
+  Ticks gather(const Op &op, Ticks price) {
+    messages[op.stream] += price;
+    Ticks &end = ends[op.stream];
+    return arrived = end = std::max(end, computed) + price;
+  }
+
   void visitOp(const Op &op) override {
     Ticks ready = 0;
     for (const Value *operand : op.getOperands())
@@ -156,14 +163,14 @@ private:
     switch (role) {
     case OpPrices::Role::Compute:
       busy += price;
-      ready = computed = std::max(ready, computed) + price;
+      ready = computed = std::max({ready, computed, arrived}) + price;
       break;
     case OpPrices::Role::Beside:
       if (ready)
         ready += price;
       break;
     case OpPrices::Role::Collective:
-      ready = runCollective(op, price, ready);
+      ready = isGatherOfMessage(op) ? gather(op, price) : runCollective(op, price, ready);
       break;
     case OpPrices::Role::None:
       break;
@@ -236,6 +243,7 @@ private:
   const unsigned stage, environment;
   bool walksAll = false;                      ///< Gathers run ahead of their iterations.
   IterationEnd endBefore;                     ///< Of the iteration that was walked before.
+  Ticks arrived = 0;                          ///< When what comes in pieces has been gathered.
   StreamTicks ends;                           ///< Of collectives behind something that the unit computes.
   llvm::DenseMap<IterationValue, Ticks> made; ///< When values are, behind something that the unit computes.
 };

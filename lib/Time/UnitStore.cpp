@@ -61,6 +61,7 @@ bool UnitStore::addItem(Signature &signature, unsigned classNumber, unsigned sta
     signature.push_back(item.op->bodies.size() > 1 ? uint64_t(item.begin) + 1 : 0);
   }
   signature.push_back(item.values.size());
+  signature.push_back(getAddress(item.getGathered()));
   for (auto [value, slot] : llvm::zip(item.values, item.slots)) {
     signature.push_back(getAddress(value));
     signature.push_back(slot);
@@ -108,7 +109,7 @@ void UnitStore::addPorts(ClassTemplate &result, Signature &signature, unsigned c
   llvm::SmallVector<uint64_t, 4> tags = tasks.getTags(unit); // of the first and of the last value of each message
   auto tag = tags.begin();
   for (const ProgramItem &item : unit.layout->getItems()) {
-    if (item.values.empty() || item.isLocal)
+    if (!item.isMessage() || item.values.empty() || item.isLocal)
       continue;
     bool isSent = item.kind == ProgramItem::Kind::Send;
     if (item.channel) { // its template is alike with no other one, and has no ports

@@ -11,7 +11,7 @@ llvm::MapVector<const Value *, int64_t> stage::collectState(const Graph &graph, 
       if (op.kind == kind)
         state[op.getResult()] += times;
       for (const Value *operand : op.getOperands())
-        if (!getLoop(operand) && operand->getOp()->kind == kind)
+        if (operand->getOp() && !getLoop(operand) && operand->getOp()->kind == kind)
           state[operand] = 1;
     });
   // What nothing uses belongs to no unit, and is kept where the program begins.

@@ -137,14 +137,28 @@ void UnitWalk::walkLoop(const ProgramItem &loop, bool isFed) {
   iteration.reset();
 }
 
+/// What arrives, as the ops of the unit call it; `range`: the iterations of the repeat that carries it.
+static IterationValue getArrival(const Value *value, const ProgramItem *range) {
+  return {value, !getLoop(value) ? 0 : range ? range->getIteration(0) : UnitWalk::passingThrough};
+}
+
+void UnitWalk::walkGather(const ProgramItem &gather, const ProgramItem *range) {
+  IterationValue whole = {gather.op->getResult(), 0};
+  visitOp(*gather.op);
+  const Value *gathered = gather.getGathered();
+  bind(whole, getArrival(gathered, range));
+  if (!lifetimes)
+    return;
+  free(whole);
+  if (!getLoop(gathered) && !isWanted(gathered))
+    free({gathered, 0});
+}
+
 void UnitWalk::walkRecv(const ProgramItem &recv, const ProgramItem *range) {
-  auto getArrival = [&](const Value *value) -> IterationValue {
-    return {value, !getLoop(value) ? 0 : range ? range->getIteration(0) : passingThrough};
-  };
   for (unsigned k = 0; k < recv.values.size(); ++k)
-    visitReceive(recv, k, getArrival(recv.values[k]));
+    visitReceive(recv, k, getArrival(recv.values[k], range));
   for (auto [constant, value] : recv.constants)
-    bind({constant, getArrival(value).second}, getArrival(value));
+    bind({constant, getArrival(value, range).second}, getArrival(value, range));
   for (const Value *value : recv.values)
     if (!getLoop(value) && !isWanted(value))
       free({value, 0});
@@ -185,6 +199,10 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
     case ProgramItem::Kind::Op:
       if (item.op->isPrefetched)
         break;
+      if (item.getGathered()) {
+        walkGather(item, findRangeOfMessage(items, item));
+        break;
+      }
       visitOp(*item.op);
       for (auto &result : item.op->getResults())
         if (!isWanted(result.get()))

@@ -121,6 +121,12 @@ public:
       for (std::string &line : lines)
         if (llvm::StringRef(line).startswith("  pipeline layers over "))
           line.insert(line.rfind('}'), "messages = blocking; ");
+    // Ranks of other axes than the pipeline's may hold what is sent whole, and then they share it.
+    if (!kept.empty() && random.chance(50))
+      for (std::string &line : lines)
+        if (llvm::StringRef(line).startswith("  pipeline layers over "))
+          if (std::string axis = random.pick(kept); !llvm::StringRef(line).contains(" over " + axis + " "))
+            line.insert(line.rfind('}'), "scatter_gather = " + axis + "; ");
     return std::move(lines);
   }
 

@@ -108,6 +108,8 @@ struct BoundPipeline {
   std::vector<int64_t> split;
   Balance balance = Balance::None;       ///< `split = balanced(flops)`.
   MessageMode send = MessageMode::AtEnd; ///< `send = early`, or `messages = blocking`.
+  /// `scatter_gather = tp`: bit i for axis i of the mesh.
+  uint32_t scatterGather = 0;
   /// `place head = last;`: names, and their virtual stage.
   std::vector<std::pair<ast::Ident, int64_t>> placements;
   SMRange splitRange;

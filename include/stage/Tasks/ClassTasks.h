@@ -12,7 +12,8 @@
 //   W3  Messages. The first compute task of a unit waits for all receives of the unit. A send waits for the last
 //       compute task of its unit, and with `send = early` for what it sends alone. No compute task waits for a send.
 //       With `messages = blocking` a wait follows each send, a compute task that takes as long. It waits for what the
-//       send sends, and not for the send.
+//       send sends, and not for the send. What gathers pieces that arrive (`scatter_gather`) waits for the last compute
+//       task before it, and the first compute task of its unit waits for it, too.
 //   W4  Posts. A receive waits for the last compute task before the unit in which it is posted (stage/Walk/Arrivals.h).
 //   W5  Inputs. A task that reads an input of its unit waits for the first task of the unit that loads it (Arrivals).
 //   W6  Brought on time. A fetch, a copy of a cache, and a gather of parameters from flat storage wait for the compute

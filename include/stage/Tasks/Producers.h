@@ -115,6 +115,7 @@ private:
   /// Results of ops without a node that one visit has been at: chained ones would be come by in every way.
   using Seen = std::set<std::tuple<const Value *, const PlacedUnit *, int64_t>>;
   void visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
+  bool visitArrival(const Value *value, const PlacedUnit &unit, Visitor visitor) const;
   bool visitHandedIn(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
   void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
   void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;

@@ -20,6 +20,11 @@
 //
 // Where a gather has a fetch, from the host, that runs right before it.
 //
+// What arrives in pieces has no name in the unit until its gather runs, behind the recv; the
+// gather's result is bound to that name:
+//
+//   F1: receive x.piece   op all_gather   bind layers.x @4 <- x.whole   free x.piece ...
+//
 // What is the same in all iterations need not be walked: counts are sums over the ops of
 // an item times their iterations (forEachOp in stage/IR/Program.h).
 //
@@ -84,6 +89,7 @@ private:
   const Op *findNextPrefetched();
   void walkLoop(const ProgramItem &loop, bool isFed);
   /// `range`: the iterations of the repeat that carries the message; null if the unit runs none.
+  void walkGather(const ProgramItem &gather, const ProgramItem *range);
   void walkRecv(const ProgramItem &recv, const ProgramItem *range);
   void walkSend(const ProgramItem &send, const ProgramItem *range);
   void freeAll(llvm::ArrayRef<const Value *> values);

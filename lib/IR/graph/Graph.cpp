@@ -381,6 +381,8 @@ std::string stage::describe(const Value &value) {
   const Op *op = value.getOp();
   if (op && op->kind == OpKind::Join) // of what its pieces are
     return describe(*op->getOperand(0));
+  if (!op && !getLoop(&value))
+    return "a piece of a message";
   if (!op)
     return "an argument of '" + getLoop(&value)->name + "'";
   return joinPath(op->scope, op->def ? llvm::StringRef(op->def->name) : getName(op->kind));

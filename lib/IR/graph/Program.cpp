@@ -124,6 +124,16 @@ bool stage::receives(llvm::ArrayRef<ProgramItem> items, const Op &repeat) {
   return !items.empty() && items.front().kind == ProgramItem::Kind::Recv && items.front().carrier == &repeat;
 }
 
+const Op *stage::findGather(llvm::ArrayRef<ProgramItem> items, const Value *value) {
+  for (const ProgramItem &item : items) {
+    if (item.kind != ProgramItem::Kind::Recv && !item.getGathered())
+      break; // gathers stand behind the recv
+    if (item.getGathered() == value)
+      return item.op;
+  }
+  return nullptr;
+}
+
 /// Messages stand at the ends of a unit, whatever is between.
 template <typename Items> static const ProgramItem *findLocal(Items &&items, ProgramItem::Kind kind) {
   for (const ProgramItem &item : items) {

@@ -648,6 +648,10 @@ bool TextParser::parsePipeline() {
       if (pipeline.send == MessageMode::AtEnd)
         return fail("'early' or 'blocking'");
       parsed = true;
+    } else if (consume("scatter_gather")) {
+      AxisList axes;
+      parsed = parseAxes(axes);
+      pipeline.scatterGather = toSet(axes);
     } else if (consume("place")) {
       PipelineInfo::Placement &placement = pipeline.placements.emplace_back();
       placement.loc = token.getLoc();
@@ -661,7 +665,8 @@ bool TextParser::parsePipeline() {
         parsed = parseQuoted(pipeline.unitNames.emplace_back(), "the name of a unit");
       while (parsed && consume(","));
     } else {
-      return fail("'chunks', 'copies', 'placement', 'split', 'send', 'place', 'schedule', 'units' or 'names'");
+      return fail("'chunks', 'copies', 'placement', 'split', 'send', 'scatter_gather', 'place', 'schedule', 'units' or "
+                  "'names'");
     }
     if (!parsed || !expect(";"))
       return false;

@@ -53,7 +53,7 @@ private:
   void printItem(const ProgramItem &item) {
     switch (item.kind) {
     case ProgramItem::Kind::Op:
-      return printOp(*item.op);
+      return printOp(*item.op, item.getGathered());
     case ProgramItem::Kind::Loop:
       os << "loop " << item.op->name << (item.op->reverse ? " reverse" : "") << " [" << item.begin << ", " << item.end
          << ")";
@@ -93,8 +93,11 @@ private:
     }
   }
 
-  void printOp(const Op &op) {
-    if (op.getNumResults()) {
+  /// `gathered`: the name under which the unit knows the result, if it is another one.
+  void printOp(const Op &op, const Value *gathered) {
+    if (gathered) {
+      os << '%' << names.get(gathered) << " = ";
+    } else if (op.getNumResults()) {
       llvm::interleaveComma(op.getResults(), os, [&](auto &result) { os << '%' << names.get(result.get()); });
       os << " = ";
     }
@@ -102,7 +105,7 @@ private:
     os << '(';
     llvm::interleaveComma(op.getOperands(), os, [&](const Value *operand) { os << '%' << names.get(operand); });
     os << ')';
-    if (isCommunication(op.kind)) {
+    if (isCommunication(op.kind) || (op.kind == OpKind::Slice && op.flat)) {
       os << " over ";
       printAxes(os, program.graph->mesh, op.axes);
     }

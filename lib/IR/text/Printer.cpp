@@ -313,6 +313,11 @@ private:
       os << "    split balanced " << getName(pipeline.balance) << ";\n";
     if (pipeline.send != MessageMode::AtEnd)
       os << "    send " << (pipeline.send == MessageMode::Early ? "early" : "blocking") << ";\n";
+    if (pipeline.scatterGather) {
+      os << "    scatter_gather ";
+      printAxes(os, graph.mesh, toList(pipeline.scatterGather));
+      os << ";\n";
+    }
     for (const PipelineInfo::Placement &placement : pipeline.placements) {
       os << "    place ";
       printName(os, placement.name);

@@ -15,6 +15,8 @@ using namespace stage;
 ValueNames::ValueNames(const Graph &graph) {
   for (const Block &phase : graph.getPhases())
     visit(phase);
+  for (const Block &block : graph.getMessageBlocks())
+    visit(block);
 }
 
 void ValueNames::visit(const Block &block) {

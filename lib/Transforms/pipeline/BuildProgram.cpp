@@ -13,15 +13,17 @@
 // of the pipelined repeats in the order of the graph, a send unless it is the last; of
 // what the repeat that is cut there (PipelineChain.h) carries moves what is read
 // (CarriedSlots.h), beside what skips stages (CrossingValues.h), and between chunks of one stage it is handed on
-// without a message. Ops without a virtual stage (computed from inputs and constants only) go to each template of a
-// stage that needs their results. What inference samples goes back to the stages whose next units begin with it. Then
-// the schedule's list of units, which runs each phase of the graph, and no other, for every microbatch; of backward in
-// one and its halves the one or the others. A stage has the templates that it runs.
+// without a message. Messages may go in pieces (MessagePieces.h). Ops without a virtual stage (computed from inputs and
+// constants only) go to each template of a stage that needs their results. What inference samples goes back to the
+// stages whose next units begin with it. Then the schedule's list of units, which runs each phase of the graph, and no
+// other, for every microbatch; of backward in one and its halves the one or the others. A stage has the templates that
+// it runs.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/pipeline/BuildProgram.h"
 #include "CarriedSlots.h"
 #include "CrossingValues.h"
+#include "MessagePieces.h"
 #include "PipelineLayout.h"
 #include "ProgramLimits.h"
 #include "stage/IR/graph/Costs.h"
@@ -40,7 +42,7 @@ namespace {
 class ProgramBuilder {
 public:
   ProgramBuilder(Graph &graph, const PipelineLayout &layout, KnownSchedules &known, DiagnosticEngine &diags)
-      : graph(graph), layout(layout), known(known), diags(diags), crossings(graph, layout) {
+      : graph(graph), layout(layout), known(known), diags(diags), crossings(graph, layout), pieces(graph) {
     for (Block &phase : graph.getPhases())
       if (!isOncePerStep(phase.getPhase()))
         kinds.push_back(phase.getPhase());
@@ -74,6 +76,7 @@ public:
       program->stages.push_back(buildStage(stage));
     if (!checkNumOperations(*program, diags) || !listUnits(*program))
       return nullptr;
+    pieces.warnOfNone(diags);
     for (StageProgram &stage : program->stages) {
       for (PhaseKind kind : {PhaseKind::Reduce, PhaseKind::Step})
         if (stage.find(kind, 0))
@@ -263,7 +266,30 @@ private:
       isRecv ? addReceived(item, *carrier, v) : addSent(item, *carrier, v);
     for (auto [value, number] : skipping)
       item.append(value, ProgramItem::skipping + number);
-    items.push_back(std::move(item));
+    if (!pieces.areWanted() || (carrier && handsOnLocally(*carrier))) {
+      items.push_back(std::move(item));
+      return;
+    }
+    // What leaves after iterations of its repeat is known as the repeat's result.
+    std::vector<Value *> wholes = item.values;
+    for (unsigned i = 0; i < wholes.size(); ++i)
+      if (item.slots[i] < ProgramItem::skipping && !runsNothing(*carrier, v))
+        wholes[i] = carrier->getResult(item.slots[i]);
+    pieces.append(items, std::move(item), kind, wholes, carrier && handsOn(*carrier, v));
+  }
+
+  /// A virtual stage between others of the repeat that runs none of its iterations.
+  bool handsOn(const Op &loop, unsigned v) const {
+    return runsNothing(loop, v) && v != layout.getEntry(loop) && v != layout.getExit(loop);
+  }
+  /// One of these is given what it hands on, or gives it, without a message: then all messages are whole.
+  bool handsOnLocally(const Op &loop) const {
+    auto getStage = [&](unsigned v) { return layout.places[layout.getNumber(copy, v)].first; };
+    unsigned first = layout.getEntry(loop), last = layout.getExit(loop);
+    for (unsigned v = std::min(first, last) + 1; v < std::max(first, last); ++v)
+      if (handsOn(loop, v) && (getStage(v) == getStage(v - 1) || getStage(v) == getStage(v + 1)))
+        return true;
+    return false;
   }
 
   bool runsNothing(const Op &loop, unsigned v) const {
@@ -531,6 +557,7 @@ private:
   KnownSchedules &known;
   DiagnosticEngine &diags;
   CrossingValues crossings;
+  MessagePieces pieces;
   llvm::BitVector fedStages; ///< That begin with what others have sampled.
   llvm::DenseMap<const Op *, llvm::DenseMap<int64_t, CarriedSlots>> carried; ///< By pipelined repeat.
   unsigned copy = 0;                                                         ///< Whose units are built.

@@ -52,7 +52,8 @@ public:
   Constraint constraint;
   /// Final sharding: after resharding to the constraint. Set by propagate-sharding.
   Sharding sharding;
-  /// For the (summed) gradient of a forward value: that value. It is brought to its sharding (law L4).
+  /// For the (summed) gradient of a forward value: that value. It is brought to its sharding (law L4). The same of
+  /// pieces of a message (Graph::addMessageBlock); for those of a forward value that value itself.
   Value *primal = nullptr;
   SMLoc loc;
 
@@ -389,6 +390,8 @@ struct PipelineInfo {
   };
   std::vector<Placement> placements;
   MessageMode send = MessageMode::AtEnd; ///< Of messages between stages.
+  /// Each of these ranks sends its piece of a value that all of them hold whole, and the receivers gather the pieces.
+  AxisSet scatterGather = 0;
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;
   Environments environments;          ///< Of the units.
@@ -459,6 +462,10 @@ public:
   /// Makes the phase if there is none.
   Block &getPhase(PhaseKind kind);
   Block *findPhase(PhaseKind kind) const;
+  /// Makes a block for ops at messages between stages, of units of this kind: pieces that arrive are its arguments. It
+  /// is no phase, because its ops run where the program has them.
+  Block &addMessageBlock(PhaseKind kind) { return *messageBlocks.emplace_back(std::make_unique<Block>(*this, kind)); }
+  auto getMessageBlocks() const { return llvm::make_pointee_range(messageBlocks); }
   /// Erases a phase of which no other one uses anything.
   void erasePhase(PhaseKind kind);
   Block &getForward() const { return *phases.front(); }
@@ -489,6 +496,7 @@ public:
 
 private:
   std::vector<std::unique_ptr<Block>> phases;
+  std::vector<std::unique_ptr<Block>> messageBlocks; ///< They use values of the phases.
 };
 
 /// Calls `f` for each value for which an op waits in the same unit and iteration: its operands, and those after which
@@ -506,6 +514,10 @@ inline bool isFetchOfState(const Op &op) {
 inline bool isGatherOfState(const Op &op) {
   const Op *maker = op.kind == OpKind::AllGather && op.flat ? op.getOperand(0)->getOp() : nullptr;
   return maker && (isState(maker->kind) || isFetchOfState(*maker));
+}
+/// Makes a value whole that arrives from another stage in pieces (`scatter_gather`).
+inline bool isGatherOfMessage(const Op &op) {
+  return op.kind == OpKind::AllGather && !op.getBlock()->getParent() && op.getOperand(0)->isArgument();
 }
 /// Ends the use of what a gather ahead brought, so that another one runs.
 inline bool isReleaseOfPrefetched(const Op &op) {

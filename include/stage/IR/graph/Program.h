@@ -17,7 +17,12 @@
 // Which op runs where: a top-level op has a virtual stage; the repeats of a pipeline are
 // cut into ranges of iterations (PipelineChain.h). A range that starts after the first
 // iteration gets its block arguments from a recv, one that ends before the last sends its
-// yield. A unit receives once at most, before all else, and sends once at most, at its end.
+// yield. A unit receives once at most, before all else, and sends once at most, at its end. A
+// value that tensor ranks hold whole may go in pieces (`scatter_gather`): a slice, a view, is
+// then what is sent, and a gather stands behind the recv:
+//
+//   forward { recv %x.piece from stage 0; %x = all_gather(%x.piece) over tp; loop layers [2, 4); ... }
+//
 // What another part of a workload sends, or is sent (Channel.h), arrives behind that and leaves
 // behind that.
 //
@@ -65,9 +70,11 @@ struct ProgramItem {
   int64_t begin = 0, end = 0;
   /// Recv: the values as this unit's ops call them: block arguments of the repeat whose range follows, or the
   /// repeat's results if the range is empty or past. Send: the values that leave: the yield's operands of the last
-  /// iteration run, or (empty range) the same values that were received.
+  /// iteration run, or (empty range) the same values that were received. Op, if it gathers what arrives in pieces: the
+  /// value that it makes whole, as this unit's ops call it.
   std::vector<Value *> values;
-  /// Recv, Send: the repeat, of the unit's phase, that carries these values; null for those of a channel.
+  /// Recv, Send: the repeat, of the unit's phase, that carries these values; null for those of a channel. The same of
+  /// the gather of such a value.
   const Op *carrier = nullptr;
   /// Recv, Send: from or to another part; then the value has no slot. What arrives in several messages, and, on a rank
   /// of a class, what is sent in several, stands here once for each.
@@ -88,6 +95,9 @@ struct ProgramItem {
     values.push_back(value);
     slots.push_back(slot);
   }
+  /// Op: the value that it makes whole of what arrives in pieces; null if it does nothing of the kind.
+  Value *getGathered() const { return kind == Kind::Op && !values.empty() ? values.front() : nullptr; }
+  bool isMessage() const { return kind == Kind::Recv || kind == Kind::Send; }
   /// Recv, Send: how many nodes it has.
   uint64_t getNumMessageNodes() const { return isLocal ? 0 : values.size() * (isBlocking ? 2 : 1); }
   /// Send: a value as the unit knows it when it is sent; `range`: the iterations of its carrier that the unit runs.
@@ -102,6 +112,8 @@ const ProgramItem *findHandedOn(llvm::ArrayRef<ProgramItem> items);
 const ProgramItem *findHandedIn(llvm::ArrayRef<ProgramItem> items);
 /// Which of the values that are handed on this one is where it is taken; nothing if it is not among those.
 std::optional<unsigned> findHanded(const ProgramItem &taken, const Value *value, const ProgramItem &given);
+/// The gather that makes a value whole which these items of a unit receive in pieces; null if they do not.
+const Op *findGather(llvm::ArrayRef<ProgramItem> items, const Value *value);
 /// What this repeat carries comes to these items of a unit from another virtual stage.
 bool receives(llvm::ArrayRef<ProgramItem> items, const Op &repeat);
 /// The iterations of the repeat that these items of a unit run; null if they run none.
