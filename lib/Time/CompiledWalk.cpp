@@ -12,7 +12,7 @@ CompiledWalk::CompiledWalk(const TimedPart &part, const TaskOptions &asked, Diag
   options.works = part.machine.isDeclared();
 }
 
-CompiledWalk::Outcome CompiledWalk::run() {
+CompiledWalk::Outcome CompiledWalk::compile() {
   for (unsigned number = 0; number < connections.classes.getNumClasses(); ++number) {
     ClassClock &clock = clocks.emplace_back(connections, store, options, number, *this, diags);
     if (!clock.compiler.getTasks().checkTags())
@@ -20,6 +20,12 @@ CompiledWalk::Outcome CompiledWalk::run() {
     if (bool isGood = list(clock); diags.hasErrors() || !isGood)
       return diags.hasErrors() ? Outcome::Failed : Outcome::Unsupported;
   }
+  return Outcome::Done;
+}
+
+CompiledWalk::Outcome CompiledWalk::run() {
+  if (Outcome outcome = compile(); outcome != Outcome::Done)
+    return outcome;
   charge();
   for (unsigned number = 0; number < clocks.size(); ++number)
     touch(number);

@@ -47,9 +47,16 @@ public:
   /// Before run(): keeps units, so that a caller may ask getTasks() for them afterwards.
   void keepUnits() { keepsUnits = true; }
 
+  /// Before compile() or run(): keeps what prices were found from.
+  void keepPrices() { store.keepPrices(); }
+
   enum class Outcome : uint8_t { Done, Failed, Unsupported };
   /// Failed: after a report.
   Outcome run();
+  /// The first part of run(): makes all units, and prices their tasks.
+  Outcome compile();
+  /// Where prices were kept: whether all tasks take the same on another machine.
+  bool hasSamePrices(const Machine &other) const { return store.hasSamePrices(other); }
 
   Ticks getStep() const { return last; }
   unsigned getNumClasses() const { return unsigned(clocks.size()); }

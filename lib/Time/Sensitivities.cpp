@@ -1,5 +1,6 @@
 //===- Sensitivities.cpp - what would make a step shorter -----------------===//
 #include "stage/Time/Sensitivities.h"
+#include "StepPrices.h"
 
 using namespace stage;
 
@@ -14,6 +15,7 @@ struct Change {
   Machine machine;
   Runtime runtime;
   bool isRate;
+  bool isOfMachine;
 };
 } // namespace
 
@@ -21,14 +23,15 @@ static std::vector<Change> listChanges(const Machine &machine, const Runtime &ru
   std::vector<Change> changes;
   for (const MachineEntry &entry : machine.listEntries())
     changes.push_back({"machine." + machine.getName(entry),
-                       machine.with(entry, entry.isRate() ? moreOfRates : lessOfOthers), runtime, entry.isRate()});
+                       machine.with(entry, entry.isRate() ? moreOfRates : lessOfOthers), runtime, entry.isRate(),
+                       /*isOfMachine=*/true});
   static constexpr std::pair<llvm::StringLiteral, Ticks Runtime::*> times[] = {
       {"runtime.launch", &Runtime::launch}, {"runtime.step.host", &Runtime::stepHost}};
   for (auto [name, time] : times)
     if (runtime.*time) {
       Runtime changed = runtime;
       changed.*time = multiply(runtime.*time, lessOfOthers);
-      changes.push_back({name.str(), machine, changed, false});
+      changes.push_back({name.str(), machine, changed, /*isRate=*/false, /*isOfMachine=*/false});
     }
   static constexpr std::pair<llvm::StringLiteral, Rational Runtime::*> taxes[] = {
       {"runtime.tax.collective", &Runtime::taxOfCollectives},
@@ -39,7 +42,7 @@ static std::vector<Change> listChanges(const Machine &machine, const Runtime &ru
     if (std::optional<Rational> less = (runtime.*tax).mul(lessOfOthers); less && less->num) {
       Runtime changed = runtime;
       changed.*tax = *less;
-      changes.push_back({name.str(), machine, changed, false});
+      changes.push_back({name.str(), machine, changed, /*isRate=*/false, /*isOfMachine=*/false});
     }
   return changes;
 }
@@ -52,7 +55,10 @@ std::optional<Sensitivities> stage::findSensitivities(llvm::ArrayRef<const Progr
   found.areTooMany = report.numPlaced > mostPlaced / std::max<size_t>(changes.size(), 1);
   if (found.areTooMany)
     return found;
+  const StepPrices prices(parts, machine, runtime, diags);
   for (const Change &change : changes) {
+    if (change.isOfMachine && prices.areSameOn(change.machine))
+      continue;
     std::optional<Ticks> step = findStep(parts, change.machine, change.runtime, diags);
     if (!step)
       return std::nullopt;

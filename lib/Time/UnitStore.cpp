@@ -146,6 +146,8 @@ std::optional<uint32_t> UnitStore::findFacts(const Task &task, unsigned environm
     if (!price)
       return std::nullopt;
     duration = *price;
+    if (keepsPrices)
+      keepPrice(task, place, slowness, duration);
     if (task.work) {
       insideTables &= connections.machine.isInsideTables(*task.work);
       assumed |= connections.machine.isAssumed(*task.work);
@@ -160,4 +162,23 @@ std::optional<uint32_t> UnitStore::findFacts(const Task &task, unsigned environm
     laneNumber = laneNumbers.try_emplace(lane, unsigned(laneNumbers.size())).first->second;
   facts.push_back({TaskFacts(task, place), duration, lane, laneNumber});
   return known->second;
+}
+
+void UnitStore::keepPrice(const Task &task, const GroupPlace &place, const std::optional<Rational> &slowness,
+                          Ticks duration) {
+  KeptPrice &kept = prices.emplace_back(KeptPrice{task, std::nullopt, place, slowness, duration});
+  kept.task.name = kept.task.opType = {};
+  kept.task.data = kept.task.order = {};
+  kept.task.networkDims = {};
+  if (task.work) // of a rank with coordinates it is that of the task alone
+    kept.work = *task.work;
+}
+
+bool UnitStore::hasSamePrices(const Machine &other) const {
+  return llvm::all_of(prices, [&](const KeptPrice &kept) {
+    Task task = kept.task;
+    task.work = kept.work ? &*kept.work : nullptr;
+    llvm::StringRef missing;
+    return findPrice(task, other, runtime, kept.slowness, kept.place, missing) == kept.duration;
+  });
 }

@@ -73,6 +73,11 @@ public:
   unsigned getLane(uint32_t number) const { return facts[number].laneNumber; }
   unsigned getNumLanes() const { return unsigned(laneNumbers.size()); }
 
+  /// From now on prices are kept with what they were found from.
+  void keepPrices() { keepsPrices = true; }
+  /// Whether all prices that were kept are the same on another machine.
+  bool hasSamePrices(const Machine &other) const;
+
   /// Everything priced so far lies inside the tables of the machine.
   bool isInsideTables() const { return insideTables; }
   /// Nobody says what some product reaches.
@@ -97,6 +102,14 @@ private:
     std::pair<uint64_t, unsigned> lane;
     unsigned laneNumber;
   };
+  /// A price, and what it was found from.
+  struct KeptPrice {
+    Task task; ///< Without names and edges.
+    std::optional<Work> work;
+    GroupPlace place;
+    std::optional<Rational> slowness;
+    Ticks duration;
+  };
   /// What makes templates alike.
   using Signature = std::vector<uint64_t>;
   bool addItem(Signature &signature, unsigned classNumber, unsigned stage, const ProgramItem &item,
@@ -105,6 +118,7 @@ private:
   void addPorts(ClassTemplate &result, Signature &signature, unsigned classNumber, const ClassTasks &tasks,
                 const PlacedUnit &unit);
   uint64_t findPlace(const GroupPlace &place);
+  void keepPrice(const Task &task, const GroupPlace &place, const std::optional<Rational> &slowness, Ticks duration);
 
   Connections &connections;
   const Runtime &runtime;
@@ -118,6 +132,8 @@ private:
   std::vector<decltype(RankClass::coordinates)> coordinates{{}}; ///< Of classes, each once.
   /// The collectives and permutes of an op and its bodies.
   llvm::DenseMap<const Op *, llvm::SmallVector<const Op *, 4>> communication;
+  bool keepsPrices = false;
+  std::vector<KeptPrice> prices;
   bool insideTables = true;
   bool assumed = false;
 };
