@@ -359,7 +359,9 @@ private:
   bool checkParts(const ast::QuantizeStmt &stmt, const ast::Pattern &syntax, const Rule &rule) {
     bool isOfOps = rule.pattern->matchesOps();
     if (isOfOps && rule.pattern->isOfParameters()) {
-      diags.report(syntax.range.Start, diag::ParametersOfOps).range(syntax.range) << syntax.text;
+      llvm::StringRef ops = syntax.text;
+      ops.consume_front("param ");
+      diags.report(syntax.range.Start, diag::ParametersOfOps).range(syntax.range) << ops;
       return false;
     }
     for (const ast::Stmt *statement : stmt.entries) {

@@ -216,10 +216,17 @@ CompiledWalk::Progress CompiledWalk::runLanes(ClassClock &clock, unsigned number
     clock.receives = unit.receives;
     ++clock.numEvaluated;
   }
-  for (bool goesOn = true; goesOn;) {
+  // Messages mostly come in their order, so that those behind several that wait are looked at where nothing else goes on.
+  constexpr size_t mostWaiting = 16;
+  for (bool goesOn = true, looksAtAll = false; goesOn || !looksAtAll;) {
+    looksAtAll = !goesOn;
     goesOn = false;
+    size_t numWaiting = 0;
     llvm::erase_if(clock.receives, [&](uint32_t task) {
+      if (numWaiting == mostWaiting && !looksAtAll)
+        return false;
       bool arrives = runReceive(clock, task);
+      numWaiting += !arrives;
       goesOn |= arrives;
       return arrives;
     });
@@ -253,8 +260,7 @@ bool CompiledWalk::runReceive(ClassClock &clock, uint32_t task) {
       unit.runLocalReceive(*clock.run, task, local->second);
     return isSent;
   }
-  auto message = llvm::find_if(unit.received, [&](const auto &each) { return each.task == task; });
-  uint32_t number = uint32_t(message - unit.received.begin());
+  uint32_t number = *CompiledUnit::findOfTask(unit.received, task);
   if (!receive(clock, number))
     return false;
   size_t place = unit.references.size() + number;
@@ -269,16 +275,14 @@ CompiledWalk::Progress CompiledWalk::runNext(ClassClock &clock, unsigned number,
   uint32_t task = unit.lanes[lane][clock.positions[lane].next];
   if (unit.getReady(*clock.run, task).first < 0)
     return Progress::Waits;
-  for (uint32_t shared = 0; shared < unit.shared.size(); ++shared)
-    if (unit.shared[shared].task == task)
-      return meet(clock, number, lane, shared);
+  if (std::optional<uint32_t> shared = CompiledUnit::findOfTask(unit.shared, task))
+    return meet(clock, number, lane, *shared);
   if (!unit.runPlain(*clock.run, task, task + 1))
     return Progress::Fails;
   ++clock.positions[lane].next;
   TaskKind kind = clock.compiler.getFacts(unit.facts[task]).kind;
-  auto sent = llvm::find_if(unit.sent, [&](const auto &each) { return each.task == task; });
-  if (sent != unit.sent.end())
-    send(clock, number, uint32_t(sent - unit.sent.begin()), unit.getEnd(*clock.run, task));
+  if (std::optional<uint32_t> sent = CompiledUnit::findOfTask(unit.sent, task))
+    send(clock, number, *sent, unit.getEnd(*clock.run, task));
   else if (kind == TaskKind::Collective || kind == TaskKind::Send)
     touch(number);
   return Progress::Done;

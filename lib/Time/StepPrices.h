@@ -7,7 +7,8 @@
 //   prices.areSameOn(machine.with(entry, more))       true: the step is as long there, and need not be walked
 //
 // Algorithm: the units of the step are made, and each price is kept with all that it was found from: the task, its
-// work, its place on the network, and how slow its rank is. On another machine the prices are found again, and compared.
+// work, its place on the network, and how slow its rank is. On another machine the prices are found again, and
+// compared.
 //
 // Limits: of a program whose units are made once (CompiledWalk.h). Of other steps nothing is kept, and no prices are
 // called the same.

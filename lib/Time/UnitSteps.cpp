@@ -53,11 +53,10 @@ void UnitCompiler::order(CompiledUnit &unit) {
   for (uint32_t task = 0;;) {
     for (; nextWaiting != waiting.end() && nextWaiting->first == task; ++nextWaiting) {
       auto local = unit.localSends.find(nextWaiting->second);
-      auto message = llvm::find_if(unit.received, [&](const auto &each) { return each.task == nextWaiting->second; });
-      unit.steps.push_back(
-          local != unit.localSends.end()
-              ? Step{Step::Kind::LocalReceive, nextWaiting->second, local->second}
-              : Step{Step::Kind::Receive, nextWaiting->second, uint32_t(message - unit.received.begin())});
+      unit.steps.push_back(local != unit.localSends.end()
+                               ? Step{Step::Kind::LocalReceive, nextWaiting->second, local->second}
+                               : Step{Step::Kind::Receive, nextWaiting->second,
+                                      *CompiledUnit::findOfTask(unit.received, nextWaiting->second)});
     }
     if (task == numTasks)
       return;

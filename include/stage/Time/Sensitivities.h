@@ -11,8 +11,9 @@
 // takes besides and of each tax, one at a time. The step is priced and walked again, so that what waits for something
 // else does not count. A step is not linear in these: another change has another effect.
 //
-// Time: that of one more step for each entry that changes the price of some task (StepPrices.h in lib/Time). Of a step with many units nothing is tried, because the report would take
-// ten times as long: 64 stages of 1,024 microbatches have 131,072 units.
+// Time: that of one more step for each entry that changes the price of some task (StepPrices.h in lib/Time). Of a step
+// with many units nothing is tried, because the report would take ten times as long: 64 stages of 1,024 microbatches
+// have 131,072 units.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TIME_SENSITIVITIES_H
