@@ -118,7 +118,8 @@ private:
       if (const llvm::json::Object *inner = value.getAsObject())
         addMembers(*inner, key + ".", at);
       else
-        addValue(key, value.getAsString() ? value.getAsString()->str() : llvm::formatv("{0}", value).str(), text.data() + at);
+        addValue(key, value.getAsString() ? value.getAsString()->str() : llvm::formatv("{0}", value).str(),
+                 text.data() + at);
     }
   }
 

@@ -372,8 +372,8 @@ private:
       }
     }
     bool hasForm = stmt.blocks || llvm::any_of(stmt.entries, [](const ast::Stmt *statement) {
-      return llvm::cast<ast::EntryStmt>(statement)->name.name == "scales";
-    });
+                     return llvm::cast<ast::EntryStmt>(statement)->name.name == "scales";
+                   });
     auto *word = llvm::dyn_cast<ast::NameExpr>(stmt.what); // a parameter may be none in some jobs
     bool isNone = word && word->name == "none";
     if (isNone && hasForm)

@@ -158,7 +158,8 @@ struct CompiledUnit {
   using Charges = std::vector<std::unique_ptr<UnitCharges>>;
   std::shared_ptr<Charges> charges = std::make_shared<Charges>();
 
-  /// Where messages or shared collectives, which are in the order of their tasks, have this one; nothing: none is of it.
+  /// Where messages or shared collectives, which are in the order of their tasks, have this one; nothing: none is of
+  /// it.
   template <typename T> static std::optional<uint32_t> findOfTask(const std::vector<T> &list, uint32_t task) {
     auto found = llvm::partition_point(list, [&](const T &each) { return each.task < task; });
     return found != list.end() && found->task == task ? std::optional(uint32_t(found - list.begin())) : std::nullopt;

@@ -216,7 +216,8 @@ CompiledWalk::Progress CompiledWalk::runLanes(ClassClock &clock, unsigned number
     clock.receives = unit.receives;
     ++clock.numEvaluated;
   }
-  // Messages mostly come in their order, so that those behind several that wait are looked at where nothing else goes on.
+  // Messages mostly come in their order, so that those behind several that wait are looked at where nothing else goes
+  // on.
   constexpr size_t mostWaiting = 16;
   for (bool goesOn = true, looksAtAll = false; goesOn || !looksAtAll;) {
     looksAtAll = !goesOn;

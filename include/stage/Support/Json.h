@@ -21,8 +21,8 @@ inline constexpr size_t maxJsonDepth = 100;
 /// be another one is named.
 std::optional<llvm::json::Value> parseJson(llvm::StringRef text, std::string &error);
 
-/// The byte at which parseJson found a fault, which it takes out of the reason: "[3:14, byte=40]: Expected , or ]" is at
-/// byte 40; 0 where it names none.
+/// The byte at which parseJson found a fault, which it takes out of the reason: "[3:14, byte=40]: Expected , or ]" is
+/// at byte 40; 0 where it names none.
 size_t takeJsonPlace(std::string &error);
 
 /// If a text is no JSON: which other format it seems to be in, and what to do about that; empty if in none that is
