@@ -293,7 +293,7 @@ TEST(MachineTest, ProductsTakeTheirRoofTimesARatio) {
   llvm::StringRef missing;
   EXPECT_EQ(Machine(rates).ofWork(half, missing), std::nullopt);
   EXPECT_EQ(Machine(rates).describeMissing(missing),
-            "'flops.f8' of machine 'measured', which has those of f16, bf16, tf32");
+            "'flops.f8' of machine 'measured' (it has flops of f16, bf16, tf32)");
 }
 
 TEST(MachineTest, WithoutATableAShareOfTheRoofIsReached) {
