@@ -28,10 +28,11 @@ find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
 
 # Searches make and free millions of small objects: with mimalloc they take a tenth less (docs/internals/Benchmarks.md).
-# Tools alone are linked to it, because a library must not choose the allocator of the programs that use it.
-option(STAGE_MIMALLOC "Link stagec to mimalloc, if it is there" ON)
+# Not by itself, because it aborts without the message that memory is used up (test/Driver/limits.test). Tools alone are
+# linked to it: a library must not choose the allocator of the programs that use it.
+option(STAGE_MIMALLOC "Link stagec to mimalloc" OFF)
 if(STAGE_MIMALLOC)
-  find_library(STAGE_MIMALLOC_LIBRARY mimalloc)
+  find_library(STAGE_MIMALLOC_LIBRARY mimalloc REQUIRED)
 endif()
 
 find_program(ANTLR4_TOOL antlr4 REQUIRED)
