@@ -98,6 +98,7 @@ private:
   //===--- JSON ---------------------------------------------------------------===//
 
   void readJson() {
+    isJson = true;
     std::optional<llvm::json::Value> value = parseJson(text, result.fault);
     if (!value)
       result.faultPlace = text.data() + std::min(takeJsonPlace(result.fault), text.size());
@@ -183,8 +184,10 @@ private:
   void addValue(std::string key, StringRef value, const char *place) {
     std::string dashes = "--" + key;
     std::replace(dashes.begin(), dashes.end(), '_', '-');
-    if (!launcher.hasKey(key))
-      key = launcher.hasKey("--" + key) ? "--" + key : dashes;
+    if (!launcher.hasKey(key) && launcher.hasKey("--" + key))
+      key = "--" + key;
+    else if (!launcher.hasKey(key) && (!isJson || launcher.hasKey(dashes)))
+      key = dashes; // what nobody knows is called as it is written in JSON
     if (launcher.isSwitch(key) && (value == "true" || value == "false")) {
       if (value == "true")
         add(key, place);
@@ -196,6 +199,7 @@ private:
   StringRef text;
   const sema::Launcher &launcher;
   ArgumentWords result;
+  bool isJson = false;
   bool isTable = false; ///< Sections stand in brackets, and indents mean nothing.
 };
 } // namespace

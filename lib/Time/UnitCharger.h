@@ -8,10 +8,11 @@
 //
 // Rule: what a task runs beside is known from few units around its own.
 //
-//   Launches follow from a unit alone. Links are shared with tasks of the unit, of the one before and of the one
-//   behind. Taxes follow from the queues that the units before have left over, from the units of what is in them, and
-//   from units behind whose tasks may be in a queue while the unit computes. That may be if the first task of a unit
-//   that a queue takes waits for no compute task of its own unit, and not for the last one of the unit before.
+//   Launches follow from a unit alone, but the host's part of a step is paid by the last unit that has a kernel. Links
+//   are shared with tasks of the unit, of the one before and of the one behind. Taxes follow from the queues that the
+//   units before have left over, from the units of what is in them, and from units behind whose tasks may be in a queue
+//   while the unit computes. That may be if the first task of a unit that a queue takes waits for no compute task of
+//   its own unit, and not for the last one of the unit before.
 //
 // Algorithm: launches and links are found first, of each unit among its neighbours; then taxes, from unit to unit, with
 // what is left of the queues. What was found is kept by all that it depends on: the kinds of these units, which of them
