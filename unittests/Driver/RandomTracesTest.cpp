@@ -8,8 +8,8 @@
 //           are counted apart
 //   time    two programs find the times of tasks: Time from the program, `stage-trace timeline` from the traces; where
 //           the time goes is found from unit to unit and from task to task
-//   memory  the lists `inputs` and `outputs` (--tracker), simulated rank by rank as docs/Traces.md says that
-//           trackers do
+//   memory  the lists `inputs` and `outputs` (--tracker), simulated rank by rank as
+//           docs/internals/TraceDetails.md says that trackers do
 //
 // STAGE_RANDOM_SEED=417 runs that one job only.
 //
@@ -455,9 +455,10 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Simulates the lists of a rank as docs/Traces.md says. Nodes run in the order of their ids; a recv from another stage
-/// is posted when the last unit, or pair, before its own begins that has more than messages. Copies take no time: a
-/// load begins when its unit has begun and all has run that it depends on but copies, and that these do.
+/// Simulates the lists of a rank as docs/internals/TraceDetails.md says. Nodes run in the order of their ids; a recv
+/// from another stage is posted when the last unit, or pair, before its own begins that has more than messages. Copies
+/// take no time: a load begins when its unit has begun and all has run that it depends on but copies, and that these
+/// do.
 class Tracker {
 public:
   explicit Tracker(std::vector<Node> given) {
