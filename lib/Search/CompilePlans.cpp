@@ -16,6 +16,8 @@ using State = CandidateState;
 /// Plans of the first round, behind which those that fit are timed; each round is so many times as long as the one
 /// before. The same for any number of threads, as is the number of plans that are timed together.
 constexpr size_t firstRound = 64, growthOfRounds = 4, timedTogether = 8;
+/// Plans of neighbours have much in common (PlanStores.h).
+constexpr size_t neighboursTogether = 8;
 
 /// A code and its text without numbers, so that plans that are refused for the same reason are counted together.
 static std::string describeRefusal(llvm::ArrayRef<Diagnostic> messages) {
@@ -242,12 +244,30 @@ void Searcher::timeBest(SessionThreads &threads, llvm::ArrayRef<Candidate *> fit
   }
 }
 
-void Searcher::compileAll(SessionThreads &threads) {
-  std::vector<Candidate *> order, fitting;
+/// Those that wait, with the lowest bounds first. Many have the same bound: of these a few neighbours from everywhere
+/// come first, so that good plans are known when most of the others are compiled.
+std::vector<Candidate *> Searcher::orderWaiting() {
+  std::vector<std::pair<size_t, Candidate *>> waiting; // with its place among equals
   for (Candidate &candidate : candidates)
     if (candidate.state == State::Waiting)
-      order.push_back(&candidate);
-  llvm::stable_sort(order, [](Candidate *a, Candidate *b) { return a->time < b->time; });
+      waiting.emplace_back(waiting.size(), &candidate);
+  ScatteredNumbers scattered(waiting.size() / neighboursTogether + 1);
+  std::vector<size_t> placeOf(waiting.size() / neighboursTogether + 1);
+  for (size_t i = 0; i != placeOf.size(); ++i)
+    placeOf[scattered.get(i)] = i;
+  for (auto &[place, candidate] : waiting)
+    place = placeOf[place / neighboursTogether];
+  llvm::stable_sort(waiting, [](const auto &a, const auto &b) {
+    return std::pair(a.second->time, a.first) < std::pair(b.second->time, b.first);
+  });
+  std::vector<Candidate *> order;
+  for (const auto &[place, candidate] : waiting)
+    order.push_back(candidate);
+  return order;
+}
+
+void Searcher::compileAll(SessionThreads &threads) {
+  std::vector<Candidate *> order = orderWaiting(), fitting;
   bool isByTime = isRankedByTime();
   size_t done = 0;
   meter.begin(SearchProgress::Phase::Compile, order.size());
@@ -258,7 +278,7 @@ void Searcher::compileAll(SessionThreads &threads) {
     if (!count || isStopped())
       break;
     std::atomic<size_t> numCompiled = 0;
-    // One thread takes neighbours in a row, which have much in common (PlanStores.h).
+    // One thread takes neighbours in a row.
     std::vector<Candidate *> ofRound(order.begin() + done, order.begin() + done + count);
     llvm::sort(ofRound, [](Candidate *a, Candidate *b) { return a->number < b->number; });
     threads.forEach(count, [&](Session &own, size_t i) {

@@ -64,6 +64,7 @@ private:
   void bindAll(SessionThreads &threads);
   void findReferences();
   llvm::ArrayRef<Candidate> listCandidates(size_t space) const;
+  std::vector<Candidate *> orderWaiting();
   void compileAll(SessionThreads &threads);
   void timeBest(SessionThreads &threads, llvm::ArrayRef<Candidate *> fitting);
   void findNearest(SessionThreads &threads);
