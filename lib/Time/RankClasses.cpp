@@ -2,6 +2,8 @@
 #include "stage/Time/RankClasses.h"
 #include "stage/Tasks/Slowness.h"
 #include "stage/Tasks/TaskWork.h"
+#include <map>
+#include <numeric>
 
 using namespace stage;
 
@@ -17,18 +19,31 @@ static AxisSet findAxesOfPermutes(const Program &program) {
   return axes;
 }
 
-/// The axis along which a block of ranks ends, if it is made of all ranks along the axes inside of that one and of a
-/// whole part of those along it; nothing if blocks end anywhere else. `isCut`: some ranks along the axis are in other
-/// blocks.
-static std::optional<AxisId> findAxisOfBlock(const Mesh &mesh, int64_t block, bool &isCut) {
+/// A block is made of all ranks along the axes inside of one axis, and of a whole part of those along that one: it looks
+/// alike from each rank.
+static bool endsWithAxis(const Mesh &mesh, int64_t block) {
   for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis) {
     int64_t stride = mesh.getStride(axis), size = mesh[axis].size;
-    if (block < stride || block > stride * size || block % stride || size % (block / stride))
-      continue;
-    isCut = block > stride && block < stride * size;
-    return axis;
+    if (block >= stride && block <= stride * size && block % stride == 0 && size % (block / stride) == 0)
+      return true;
   }
-  return std::nullopt;
+  return false;
+}
+
+/// Of the ranks with a coordinate, in their order: how many come before each place where the block changes.
+static std::vector<int64_t> listBlockEnds(const Mesh &mesh, AxisId axis, int64_t coordinate, int64_t block) {
+  int64_t stride = mesh.getStride(axis), size = mesh[axis].size;
+  std::vector<int64_t> ends;
+  int64_t before = 0, blockBefore = 0;
+  for (int64_t begin = coordinate * stride; begin < mesh.getNumRanks(); begin += stride * size) {
+    if (before && begin / block != blockBefore)
+      ends.push_back(before);
+    for (int64_t end = (begin / block + 1) * block; end < begin + stride; end += block)
+      ends.push_back(before + end - begin);
+    blockBefore = (begin + stride - 1) / block;
+    before += stride;
+  }
+  return ends;
 }
 
 RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSizes, bool apart)
@@ -42,15 +57,17 @@ RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSi
     whole |= AxisSet(1) << *graph.pipeline.axis;
   std::vector<std::vector<int64_t>> named(mesh.getAxes().size()); // coordinates, by axis
   AxisSet permuted = graph.slowRanks.empty() && blockSizes.empty() ? 0 : findAxesOfPermutes(program);
+  std::vector<int64_t> crossing; // blocks that end within an axis, anywhere
   for (int64_t block : blockSizes) {
-    bool isCut = false;
     if (block >= mesh.getNumRanks())
       continue;
-    std::optional<AxisId> axis = findAxisOfBlock(mesh, block, isCut);
-    apart |= !axis;
-    if (axis && isCut)
-      whole |= permuted & AxisSet(1) << *axis;
+    for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis)
+      if (block > mesh.getStride(axis) && block % (mesh.getStride(axis) * mesh[axis].size))
+        whole |= permuted & AxisSet(1) << axis; // some neighbours are in one block
+    if (!endsWithAxis(mesh, block))
+      crossing.push_back(block);
   }
+  apart |= mesh.isUneven() && !crossing.empty();
   for (const SlowRanks &slow : graph.slowRanks)
     for (auto [axis, coordinate] : slow.coordinates) {
       named[axis].push_back(coordinate);
@@ -59,12 +76,24 @@ RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSi
   for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis) {
     std::vector<unsigned> &cells = cellOf.emplace_back(mesh[axis].size);
     unsigned &number = numCells.emplace_back(0);
-    std::optional<unsigned> others;
-    for (int64_t coordinate = 0; coordinate < mesh[axis].size; ++coordinate)
-      if (apart || whole >> axis & 1 || llvm::is_contained(named[axis], coordinate))
-        cells[coordinate] = number++;
-      else
-        cells[coordinate] = others ? *others : *(others = number++);
+    bool isWhole = apart || whole >> axis & 1;
+    // By what tells a coordinate from others: itself if a rule names it, and where blocks end.
+    std::map<std::pair<int64_t, std::vector<std::vector<int64_t>>>, unsigned> known;
+    for (int64_t coordinate = 0; coordinate < mesh[axis].size; ++coordinate) {
+      bool isAlone = isWhole || llvm::is_contained(named[axis], coordinate);
+      std::vector<std::vector<int64_t>> ends;
+      if (!isAlone)
+        for (int64_t block : crossing)
+          ends.push_back(listBlockEnds(mesh, axis, coordinate, block));
+      auto [cell, isNew] = known.try_emplace({isAlone ? coordinate : -1, std::move(ends)}, number);
+      number += isNew;
+      cells[coordinate] = cell->second;
+    }
+    // Neighbours of ranks that are not alike are not alike either.
+    if (permuted >> axis & 1 && number > 1) {
+      std::iota(cells.begin(), cells.end(), 0);
+      number = unsigned(cells.size());
+    }
   }
   unsigned numClasses = 1;
   for (unsigned count : numCells)

@@ -6,13 +6,11 @@
 using namespace stage;
 
 namespace {
-/// Two stages, four ranks that do the same on each, and rules about some of them.
+/// Two stages, ranks that do the same on each, and rules about some of them.
 class RankClassesTest : public ProgramTest {
 protected:
-  void buildWith(const std::string &rules) {
-    build(R"(graph Chain {
-  dim B;
-  mesh (pp = 2, dp = 4);
+  void buildWith(const std::string &rules, const std::string &mesh = "pp = 2, dp = 4") {
+    build("graph Chain {\n  dim B;\n  mesh (" + mesh + R"();
   bind B = 8;
   microbatches 2;
   )" + rules +
@@ -73,19 +71,36 @@ TEST_F(RankClassesTest, AStageIsAClass) {
   EXPECT_EQ(RankClasses(*program, {}, /*apart=*/true).getNumClasses(), 8u);
 }
 
-TEST_F(RankClassesTest, NodesThatEndInGroupsSetRanksApart) {
+TEST_F(RankClassesTest, RanksAreAlikeWhereBlocksEndAlike) {
   ASSERT_NO_FATAL_FAILURE(buildWith(""));
   auto count = [&](int64_t block) { return RankClasses(*program, {block}, /*apart=*/false).getNumClasses(); };
   EXPECT_EQ(count(2), 2u); // half of dp
   EXPECT_EQ(count(4), 2u);
   EXPECT_EQ(count(8), 2u);
   EXPECT_EQ(count(72), 2u); // the whole job
-  EXPECT_EQ(count(3), 8u);
-  EXPECT_EQ(count(6), 8u);
+  EXPECT_EQ(count(3), 2u); // no message between stages stays in a block
+  EXPECT_EQ(count(6), 4u); // those of dp = 0 and 1 do
+  EXPECT_EQ(count(5), 4u); // that of dp = 0 does
+  EXPECT_EQ(count(7), 4u);
   EXPECT_EQ(RankClasses(*program, {}, false).listMembers({.axes = 0b10, .stages = {}}, 6),
             (std::vector<int64_t>{4, 5, 6, 7}));
   EXPECT_EQ(RankClasses(*program, {}, false).listMembers({.axes = 0b11, .stages = {1}}, 6),
             (std::vector<int64_t>{4, 5, 6, 7}));
+}
+
+/// In blocks of 6 ranks: 0 to 3, 4 5 | 6 7, 8 to 11 of the first stage. The ranks of dp = 1 are in two blocks, those of 0
+/// and of 2 in one; tp = 0 and 1 are with the one half of dp, 2 and 3 with the other.
+TEST_F(RankClassesTest, ABlockCutsAGroup) {
+  ASSERT_NO_FATAL_FAILURE(buildWith("", "pp = 2, dp = 3, tp = 4"));
+  RankClasses classes(*program, {6}, /*apart=*/false);
+  EXPECT_EQ(classes.getNumClasses(), 8u);
+  EXPECT_EQ(classes.find(0), classes.find(9));
+  EXPECT_EQ(classes.find(2), classes.find(11));
+  EXPECT_EQ(classes.find(4), classes.find(5));
+  std::set<unsigned> apart;
+  for (int64_t rank : {0, 2, 4, 6, 12, 14, 16, 18})
+    apart.insert(classes.find(rank));
+  EXPECT_EQ(apart.size(), 8u);
 }
 
 TEST_F(RankClassesTest, ASlowRankIsAClassOfEachStage) {

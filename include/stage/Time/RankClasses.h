@@ -10,11 +10,16 @@
 // Rule: ranks are of one class if they agree on each axis in the *cell* of their coordinate. On the axis of the
 // pipeline, and on axes on which sizes depend, each coordinate is a cell. On an axis of slow ranks the coordinates that
 // rules name are, and all others are one, unless ranks send to a neighbour along the axis. On all other axes all
-// coordinates are one cell. A level of the network whose blocks hold a whole number of ranks along one axis, and all of
-// the axes inside of it, looks alike from each rank, unless ranks send to a neighbour along that axis, whose
-// coordinates then are cells; where the blocks of a level end anywhere else each rank is a class. Groups and messages
-// follow axes, so all ranks of a class communicate with the same classes. The lowest rank therefore stands for its
+// coordinates are one cell, if the blocks of each level of the network look alike from them: of the ranks with one
+// coordinate, in their order, block ends lie where they lie among those with another one. For example, 64 of 72 ranks
+// of a domain do not end with dp = 12 of tp = 8, but each stage has 96 ranks, so that no message between stages stays
+// inside of a domain, and all data ranks are alike. Where some neighbours along an axis are in one block and others are
+// not, its coordinates are cells if ranks send to them. Groups and messages follow axes, so all ranks of a class
+// communicate with the same classes. The lowest rank therefore stands for its
 // class, and communicates with such ranks alone.
+//
+// An exchange of two coordinates of one cell, and of several for neighbours a rotation, keeps who communicates with whom
+// and over which level. So it keeps times.
 //
 // Limits: cells multiply, so that k rules `slow rank (dp = i, tp = j)` make up to (k + 1)^2 classes per stage. Where
 // parts of a workload send each other tensors, each rank is a class.
