@@ -9,6 +9,8 @@
 //   devices     faster compute and memory lengthen it at most by the taxes' share of the time that is saved, or, where
 //               launches take time, by all of it and the taxes' share
 //   bound       no step is shorter than its lower bound (stage/Time/StepBound.h), which is not 0
+//   classes     all ranks of a class have groups and neighbours of the same classes, in the same places on the network;
+//               the timeline above takes durations from the traces, which have those of the class
 //   traces      two machines and two runtimes, named by the job, change no byte of a trace but its durations (law L15)
 //
 // STAGE_RANDOM_JOBS=1500 runs so many jobs of each, STAGE_RANDOM_SEED=417 that one alone.
@@ -19,6 +21,8 @@
 #include "et_def.pb.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/Compiler/Session.h"
+#include "stage/Tasks/Groups.h"
+#include "stage/Time/RankClasses.h"
 #include "stage/Time/StepBound.h"
 #include "stage/Time/StepTime.h"
 #include "stage/Time/TaskDurations.h"
@@ -247,6 +251,51 @@ TEST_F(RandomTimesTest, TwoClocksAgreeToTheTick) {
   EXPECT_GT(numWithCopies, 15u);
   EXPECT_GT(numExposed, 60u);
   EXPECT_GT(numIdle, 25u);
+}
+
+/// Says how a rank and its peer `steps` coordinates further along an axis lie, and of which class the peer is.
+static std::pair<GroupPlace, unsigned> describeNeighbour(const RankClasses &classes, const Mesh &mesh,
+                                                         const Machine &machine, int64_t rank, AxisId axis,
+                                                         int64_t steps) {
+  int64_t stride = mesh.getStride(axis), size = mesh[axis].size, own = mesh.getCoordinate(rank, axis);
+  int64_t peer = rank + ((own + steps) % size - own) * stride;
+  return {machine.findPlace({rank, peer}), classes.find(peer)};
+}
+
+TEST_F(RandomTimesTest, RanksOfAClassLieAlike) {
+  unsigned numMerged = 0, numCut = 0;
+  forEachJob(300, [&](Random &random) {
+    slowDown(random);
+    const Mesh &mesh = c->graph->mesh;
+    if (mesh.isUneven())
+      return;
+    Machine machine = random.chance(50) ? Machine(makeMachine(random))
+                                        : Machine(makeMachine(random)).usedBy(mesh.getNumRanks());
+    RankClasses classes(*c->program, machine.getBlockSizes(), /*apart=*/false);
+    GroupTable groups(*c->program);
+    AxisSet neighbours = c->graph->pipeline.axis ? AxisSet(1) << *c->graph->pipeline.axis : 0;
+    c->graph->walk([&](Op &op) {
+      if (op.kind == OpKind::Permute)
+        for (AxisId axis : op.axes)
+          neighbours |= AxisSet(1) << axis;
+    });
+    for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
+      int64_t first = classes.getRepresentative(classes.find(rank));
+      for (unsigned kind = 0; kind < groups.getNumKinds(); ++kind)
+        ASSERT_TRUE(machine.findPlace(classes.listMembers(groups.getKind(kind), rank)) ==
+                    machine.findPlace(classes.listMembers(groups.getKind(kind), first)))
+            << rank << " as " << first;
+      for (AxisId axis : toList(neighbours))
+        for (int64_t steps : {int64_t(1), mesh[axis].size - 1})
+          ASSERT_TRUE(describeNeighbour(classes, mesh, machine, rank, axis, steps) ==
+                      describeNeighbour(classes, mesh, machine, first, axis, steps))
+              << rank << " as " << first;
+      numMerged += rank != first;
+    }
+    numCut += !machine.getBlockSizes().empty() && classes.getNumClasses() > c->program->numStages;
+  });
+  EXPECT_GT(numMerged, 300u);
+  EXPECT_GT(numCut, 30u);
 }
 
 TEST_F(RandomTimesTest, FasterNetworksAreNeverSlower) {
