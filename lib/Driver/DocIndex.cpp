@@ -190,8 +190,10 @@ static void printFlag(llvm::raw_ostream &os, const ast::FlagStmt &flag, const as
   if (flag.value && !isOfJob && !llvm::isa<ast::NameExpr>(flag.value))
     os << "The flag is `" << makeCell(ast::textOf(flag.value)) << "`. ";
   std::string doc = llvm::join(flag.doc, " ");
+  if (param && !doc.empty())
+    doc += " Parameter `" + param->name.name.str() + "`: ";
   if (param)
-    doc += (doc.empty() ? "" : " ") + llvm::join(param->doc, " ");
+    doc += llvm::join(param->doc, " ");
   os << makeCell(doc) << " |\n";
 }
 

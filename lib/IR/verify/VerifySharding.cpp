@@ -33,6 +33,12 @@
 
 using namespace stage;
 
+/// A whole scalar has no text of its own.
+static std::string describe(const VerifierContext &context, const Sharding &sharding) {
+  std::string text = context.text(sharding);
+  return text.empty() ? "replicated" : text;
+}
+
 namespace {
 /// Collects the axes of one value or op and says what is wrong with them.
 class AxisChecker {
@@ -364,7 +370,7 @@ static void verifyResharded(VerifierContext &context, const Op &op, unsigned num
   Sharding found = result->sharding;
   found.dims.resize(numDims);
   if (*expected != found)
-    report("the result should be " + context.text(*expected) + " and is " + context.text(found));
+    report("the result should be " + describe(context, *expected) + " and is " + describe(context, found));
 }
 
 static void verifyReshard(VerifierContext &context, const Op &op) {
@@ -422,7 +428,8 @@ static void verifyJoin(VerifierContext &context, const Op &op) {
     if (!places.insert(place).second)
       return report(which + "another one has the same block");
     if (isSet(result) && whole != result.sharding)
-      return report(which + "the result should be " + context.text(whole) + " and is " + context.text(result.sharding));
+      return report(which + "the result should be " + describe(context, whole) + " and is " +
+                    describe(context, result.sharding));
   }
 }
 
