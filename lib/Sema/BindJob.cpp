@@ -19,6 +19,7 @@
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/KeptBindings.h"
 #include "stage/Sema/Suggestions.h"
+#include "stage/Symbolic/SizeMessages.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -903,6 +904,7 @@ std::optional<BoundJob> stage::sema::bindJob(Program &program, StringRef jobName
                                              SizeContext &sizes, SizeBinding &binding, Obligations &obligations,
                                              DiagnosticEngine &diags, bool namesConstants,
                                              std::optional<int64_t> batchRanks) {
+  clearOrigins(sizes);
   JobBinder binder(program, defines, sizes, binding, obligations, diags, batchRanks);
   binder.job.namesConstants = namesConstants;
   if (!binder.selectJob(jobName) || !binder.bind())
