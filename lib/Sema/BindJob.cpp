@@ -617,6 +617,18 @@ bool JobBinder::bindStep() {
   if (!ok)
     return false;
 
+  for (const ast::Argument &argument : step->args) {
+    auto *word = dyn_cast<ast::NameExpr>(argument.value);
+    if (!word || word->name != requestsWord || (!job.isTraining && argument.name.name == sequenceDim))
+      continue;
+    diags.report(word->loc(), diag::NotAnInteger)
+        .range(word->range)
+        .with("'" + argument.name.name + "'", "a word")
+        .note(SMLoc(), diag::StepHint)
+        .with("requests of a file are served by 'infer(S = requests)'; the file says their number and lengths");
+    return false;
+  }
+
   using Value = std::pair<const ast::Expr *, const Environment *>;
   auto find = [&](StringRef name) {
     if (const ast::Expr *value = overrides.find(stepWord, name))

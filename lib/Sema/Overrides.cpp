@@ -160,6 +160,10 @@ void Overrides::explainUnknown(DiagnosticBuilder &error, const Define &define, S
   constexpr size_t mostListed = 40;
   const Candidate *nearest = findNearest(last, candidates);
   StringRef meant = nearest ? nearest->name : findMeant(program, candidates, last);
+  // `-D t=2` is the shortest name that begins so.
+  for (const Candidate &candidate : meant.empty() && !last.empty() ? candidates : ArrayRef<Candidate>())
+    if (candidate.name.startswith_insensitive(last) && (meant.empty() || candidate.name.size() < meant.size()))
+      meant = candidate.name;
   if (!names.empty() && names.size() <= mostListed && (meant.empty() || name.count('.') > 1)) {
     error.note(SMLoc(), diag::DefineOwner) << owner << llvm::join(names, ", ");
   } else if (!meant.empty()) {
