@@ -76,8 +76,10 @@ bool runExplain(const ExplainCommand &command, DiagnosticEngine &diags);
 bool runImport(const ImportCommand &command, DiagnosticEngine &diags);
 /// The same with `--launcher`.
 bool importArguments(const ImportCommand &command);
-/// "671,026,404,352 parameters". Nothing, with the reason, where the program does not compile.
-std::optional<std::string> describeParameters(llvm::StringRef text, const ImportCommand &command, std::string &reason);
+/// "671,026,404,352 parameters". Nothing, with the reason and its place in the text, where the program does not
+/// compile.
+std::optional<std::string> describeParameters(llvm::StringRef text, const ImportCommand &command, std::string &reason,
+                                              size_t *place = nullptr);
 /// The launcher that the main file sees under a name. Nothing after a report.
 std::optional<sema::Launcher> findLauncher(const sema::Program &program, llvm::StringRef name, DiagnosticEngine &diags);
 /// `--as`: a bound job as the arguments of a launcher, and what they do not say. False after errors.

@@ -80,12 +80,13 @@ static std::string readIndex(const ImportCommand &command, StringRef dtype, Diag
 }
 
 std::optional<std::string> stage::driver::describeParameters(StringRef text, const ImportCommand &command,
-                                                             std::string &reason) {
+                                                             std::string &reason, size_t *place) {
+  constexpr llvm::StringLiteral fileName = "job.stg";
   DiagnosticList messages;
   Session session({.input = "", .stdlibDir = command.stdlibDir, .cache = command.cache}, &messages);
   Compilation c(session);
   std::optional<Report> report;
-  if (session.load(text, "job.stg") && runFrontEnd(c, Plan()) && runMiddle(c))
+  if (session.load(text, fileName) && runFrontEnd(c, Plan()) && runMiddle(c))
     report = makeReport(c);
   if (report) {
     std::string text = formatCount(report->parameters) + " parameters";
@@ -94,6 +95,12 @@ std::optional<std::string> stage::driver::describeParameters(StringRef text, con
     return report->buffers ? text + ", and " + formatCount(report->buffers) + " numbers that are not trained" : text;
   }
   reason = getErrorText(messages.all);
+  if (const Diagnostic *error = findError(messages.all); place && error && error->file == fileName) {
+    StringRef line = text; // The buffer is a copy of the text.
+    for (unsigned number = 1; number < error->line; ++number)
+      line = line.split('\n').second;
+    *place = size_t(line.data() - text.data()) + error->column - 1;
+  }
   return std::nullopt;
 }
 

@@ -71,9 +71,10 @@ public:
     if (!checkComplete(*launcher))
       return false;
     std::string program = sema::writeProgram(*launcher, evaluator, values), reason;
-    std::optional<std::string> described = describeParameters(program, command, reason);
+    size_t place = 0;
+    std::optional<std::string> described = describeParameters(program, command, reason, &place);
     if (!described) {
-      diags.report(begin, diag::ArgumentsDoNotFit) << command.launcher << reason;
+      diags.report(findFlag(program, place), diag::ArgumentsDoNotFit) << command.launcher << reason;
       return false;
     }
     std::string head = "//! From arguments of " + command.launcher + ": " + *described + ".\n";
@@ -90,6 +91,16 @@ public:
   }
 
 private:
+  /// The flag behind `3` at a place of the program's `tp = 3`; where no flag says it, the first word.
+  SMLoc findFlag(StringRef program, size_t place) const {
+    StringRef before = program.take_front(place).rtrim(" =");
+    StringRef name = before.take_back(before.size() - (before.find_last_of("(, ") + 1));
+    for (const NamedValue &value : values)
+      if (value.range.isValid() && (value.name.name == name || value.name.name.endswith(("." + name).str())))
+        return value.range.Start;
+    return begin;
+  }
+
   bool has(StringRef name) const {
     return llvm::any_of(values, [&](const NamedValue &value) { return value.name.name == name; });
   }

@@ -9,6 +9,7 @@
 #include "stage/Support/Ranges.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -405,11 +406,19 @@ static std::string explainOption(llvm::StringRef command, llvm::StringRef name, 
     return "traces are written by '-o FOLDER', and a report by '--report=json > report.json'";
   if (name == "verbose" || name == "debug")
     return "'--remarks' says why each collective is there, and '--report=full' shows all numbers";
-  if (std::string launcher = name.contains('-') || name.contains('_') ? findLauncherOfFlag(name) : "";
-      !launcher.empty())
-    return "it is a flag of a framework: 'stagec import --launcher=" + launcher +
-           " args.txt' makes a job of such flags, and 'stagec job.stg --as=" + launcher + "' writes them";
-  return "";
+  // Flags of vLLM and SGLang.
+  llvm::StringRef ofServer = llvm::StringSwitch<llvm::StringRef>(name)
+                                 .Cases("max-num-seqs", "max-running-requests", "max-sequences")
+                                 .Case("max-num-batched-tokens", "token-budget")
+                                 .Cases("block-size", "page-size", "block")
+                                 .Default("");
+  std::string here =
+      ofServer.empty() ? "" : ("here it is '--" + ofServer + (value.empty() ? "" : "=" + value) + "'").str();
+  std::string launcher = name.contains('-') || name.contains('_') ? findLauncherOfFlag(name) : "";
+  if (launcher.empty())
+    return here;
+  return (here.empty() ? "" : here + "; ") + "it is a flag of a framework: 'stagec import --launcher=" + launcher +
+         " args.txt' makes a job of such flags, and 'stagec job.stg --as=" + launcher + "' writes them";
 }
 
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {

@@ -49,6 +49,32 @@ std::optional<sema::CTValue> ModuleLowering::lowerCall(const ast::CallExpr &expr
   return std::nullopt;
 }
 
+/// `Attention(H, n)`: the call in which `tensor`, an argument for a tensor that is none, and the first tensor that is
+/// given for something else have changed places. Only names count, as others would be built to be looked at.
+std::string ModuleLowering::suggestSwap(const ast::CallExpr &call, llvm::ArrayRef<ast::Param> params,
+                                        const ast::Argument *tensor, Environment &env) {
+  auto isTensor = [&](const ast::Argument &argument) {
+    auto *name = llvm::dyn_cast<ast::NameExpr>(argument.value);
+    const CTValue *value = name ? env.find(name->name) : nullptr;
+    return value && value->isForeign();
+  };
+  auto isNamed = [](const ast::Argument &argument) { return bool(argument.name); };
+  if (!tensor || isTensor(*tensor) || llvm::any_of(call.args, isNamed))
+    return "";
+  const ast::Argument *other = nullptr;
+  for (size_t i = 0; i < std::min(call.args.size(), params.size()) && !other; ++i)
+    if (!params[i].tensor && isTensor(call.args[i]))
+      other = &call.args[i];
+  if (!other)
+    return "";
+  std::string text;
+  for (const ast::Argument &argument : call.args) {
+    const ast::Argument *shown = &argument == tensor ? other : &argument == other ? tensor : &argument;
+    text += (text.empty() ? "" : ", ") + ast::textOf(shown->value);
+  }
+  return ast::textOf(call.callee) + "(" + text + ")";
+}
+
 std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, const ast::CallExpr &expr,
                                                     Environment &env, Place &place) {
   UserPlace userPlace(diags, expr.range.Start);
@@ -72,7 +98,8 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
           << "an operand of an op with a default";
       return std::nullopt;
     }
-    Value *value = expectTensor(lower(argument->value, env, place), argument->value->range);
+    Value *value = expectTensor(lower(argument->value, env, place), argument->value->range,
+                                suggestSwap(expr, decl.params, argument, env));
     if (!value)
       return std::nullopt;
     tensors.push_back({value, argument->value->range});
@@ -162,7 +189,8 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
     const ast::Argument *argument = (*matched)[i];
     if (param.tensor) {
       const ast::Expr *given = argument ? argument->value : param.defaultValue;
-      Value *value = expectTensor(argument ? lower(given, env, place) : lower(given, body, inside), given->range);
+      Value *value = expectTensor(argument ? lower(given, env, place) : lower(given, body, inside), given->range,
+                                  suggestSwap(expr, decl.params, argument, env));
       if (!value)
         return std::nullopt;
       before.push_back({value, given->range});

@@ -13,6 +13,7 @@
 #include "ModuleLowering.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/IRGen/Suggestions.h"
+#include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"
 #include "llvm/ADT/StringExtras.h"
@@ -20,7 +21,7 @@
 
 using namespace stage;
 
-Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange range) {
+Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange range, llvm::StringRef instead) {
   if (!value)
     return nullptr;
   if (value->isForeign())
@@ -31,6 +32,8 @@ Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange
   }
   DiagnosticBuilder message = diags.report(range.Start, diag::ExpectedTensor) << value->describeKind();
   message.range(range);
+  if (!instead.empty())
+    message.note(SMLoc(), diag::OperandsInOtherOrder) << instead;
   return nullptr;
 }
 
@@ -220,6 +223,22 @@ static std::string suggestSum(const TensorType &shape, SMRange whole, const Tens
          llvm::join(llvm::makeArrayRef(indices).drop_front(skipped), ", ") + "];";
 }
 
+/// A tensor whose sizes are not those of the last dims of another one: no formula adds them up.
+static void explainSizes(DiagnosticBuilder &message, const TensorType &shape, const TensorType &type,
+                         const SizeBinding &binding, const Value &value) {
+  std::string seen, wanted, names;
+  size_t skipped = shape.getNumDims() - type.getNumDims();
+  for (const Extent &extent : type.shape)
+    seen += (seen.empty() ? "" : ", ") + describeExtent(extent, binding);
+  for (const Extent &extent : llvm::makeArrayRef(shape.shape).drop_front(skipped)) {
+    wanted += (wanted.empty() ? "" : ", ") + describeExtent(extent, binding);
+    names += (names.empty() ? "" : ", ") + (extent.dim ? extent.dim->name : extent.size.str());
+  }
+  message.note(value.loc, diag::NameInstead) << "'" + describe(value) + "' is [" + seen +
+                                                    "], and the last dims of the other tensor are [" + wanted +
+                                                    "]: declare it as '[" + names + "]'";
+}
+
 std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
                                                               std::optional<double> scalarLeft,
                                                               std::optional<double> scalarRight, SMRange range,
@@ -270,7 +289,13 @@ std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, 
         DiagnosticBuilder message = diags.report(tensors[i].range.Start, diag::CannotAlign)
                                     << seen << wanted << (extent.dim ? extent.dim->name : extent.size.str());
         message.range(tensors[i].range).range(tensors[widest].range);
-        message.note(SMLoc(), diag::AlignInstead) << suggestSum(shape, tensors[widest].range, type, tensors[i].range);
+        size_t skipped = shape.getNumDims() - type.getNumDims();
+        bool fits = std::equal(type.shape.begin(), type.shape.end(), shape.shape.begin() + skipped,
+                               [](const Extent &a, const Extent &b) { return a.size == b.size; });
+        if (fits)
+          message.note(SMLoc(), diag::AlignInstead) << suggestSum(shape, tensors[widest].range, type, tensors[i].range);
+        else
+          explainSizes(message, shape, type, graph.binding, *tensors[i].value);
         return std::nullopt;
       }
       taken[fits.front()] = true;

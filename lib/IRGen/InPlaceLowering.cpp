@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
 
 using namespace stage;
@@ -238,13 +239,42 @@ bool OpLowering::bindInPlaceIndices(const ast::Expr *formula) {
          forEachSubscript(formula, bindOther) && forEachSubscript(formula, check);
 }
 
+/// `(h e), d` of the subscripts h, e, d and the shape [H*E, D]: two neighbours whose sizes make one dim; empty: none
+/// do.
+std::string OpLowering::joinSubscripts(const ast::IndexExpr &expr, llvm::ArrayRef<Extent> shape) const {
+  if (expr.subscripts.size() != shape.size() + 1)
+    return "";
+  auto findSize = [&](const ast::Expr *subscript) {
+    auto *index = llvm::dyn_cast<ast::NameExpr>(subscript);
+    auto known = index ? indexByName.find(index->name) : indexByName.end();
+    return known == indexByName.end() ? Size() : extents[known->second].size;
+  };
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Size first = findSize(expr.subscripts[d]), second = findSize(expr.subscripts[d + 1]);
+    if (!first || !second || first * second != shape[d].size)
+      continue;
+    std::string text;
+    for (size_t i = 0; i < expr.subscripts.size(); ++i)
+      text += (i == d       ? (i ? ", (" : "(")
+               : i == d + 1 ? " "
+               : i          ? ", "
+                            : "") +
+              ast::textOf(expr.subscripts[i]) + (i == d + 1 ? ")" : "");
+    return text;
+  }
+  return "";
+}
+
 /// A tensor at subscripts. Its operand is added when it is first met; all accesses with the same indices share it.
 const Formula *OpLowering::lowerInPlaceElement(const ast::IndexExpr &expr, Value *value) {
   llvm::StringRef name = llvm::cast<ast::NameExpr>(expr.base)->name;
   llvm::ArrayRef<Extent> shape = value->type.shape;
   if (expr.subscripts.size() != shape.size()) {
-    diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
-        << name << int64_t(shape.size()) << int64_t(expr.subscripts.size());
+    DiagnosticBuilder error = diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
+                              << name << int64_t(shape.size()) << int64_t(expr.subscripts.size());
+    if (std::string joined = joinSubscripts(expr, shape); !joined.empty())
+      error.note(SMLoc(), diag::NameInstead)
+          << "indices that are stored as one dim stand in parentheses: write '" + name.str() + "[" + joined + "]'";
     return nullptr;
   }
   if (!inCast && !checkMixing(name, value, expr.range))

@@ -119,6 +119,14 @@ private:
 };
 } // namespace
 
+std::string stage::describeExtent(const Extent &extent, const SizeBinding &binding) {
+  std::string text = extent.dim ? extent.dim->name : extent.size.str();
+  SizeValue value = evaluateCount(extent.size, binding);
+  if (value && text != value.value.str())
+    text += " = " + value.value.str();
+  return text;
+}
+
 void stage::chooseIndexNames(OpDef &def, llvm::ArrayRef<bool> isOwn, OpDefTable &defs, const SizeBinding &binding) {
   IndexNamer(def, defs, binding).run(isOwn);
 }

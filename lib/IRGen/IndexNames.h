@@ -17,6 +17,9 @@ Size getCostSymbol(SizeContext &sizes, llvm::StringRef word);
 /// What the op's sizes say of the caller's stays what it is.
 void chooseIndexNames(OpDef &def, llvm::ArrayRef<bool> isOwn, OpDefTable &defs, const SizeBinding &binding);
 
+/// `S = 2048`: the name of a dim, or else its size, with its value.
+std::string describeExtent(const Extent &extent, const SizeBinding &binding);
+
 } // namespace stage
 
 #endif // STAGE_LIB_IRGEN_INDEXNAMES_H

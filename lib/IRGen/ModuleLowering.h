@@ -123,7 +123,10 @@ private:
   bool mentionsTensors(const ast::Expr *expr, const Environment &env);
   std::string describe(const TensorType &type) const;
   void collectAddends(const ast::Expr *expr, const Environment &env, llvm::SmallVectorImpl<const ast::Expr *> &addends);
-  Value *expectTensor(const std::optional<CTValue> &value, SMRange range);
+  /// `instead`: the call with its arguments in the other order, where these fit; empty: no such call.
+  Value *expectTensor(const std::optional<CTValue> &value, SMRange range, llvm::StringRef instead = "");
+  std::string suggestSwap(const ast::CallExpr &call, llvm::ArrayRef<ast::Param> params, const ast::Argument *tensor,
+                          Environment &env);
 
   // Calls (CallLowering.cpp).
   std::optional<CTValue> lowerCall(const ast::CallExpr &expr, Environment &env, Place &place);

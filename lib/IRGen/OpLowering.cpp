@@ -13,14 +13,6 @@ std::string stage::describeDimCount(size_t count, bool orMore) {
   return (orMore ? "at least " : "") + std::to_string(count) + (count == 1 ? " dim" : " dims");
 }
 
-static std::string describeExtent(const Extent &extent, const SizeBinding &binding) {
-  std::string text = extent.dim ? extent.dim->name : extent.size.str();
-  SizeValue value = evaluateCount(extent.size, binding);
-  if (value && text != value.value.str())
-    text += " = " + value.value.str();
-  return text;
-}
-
 //===----------------------------------------------------------------------===//
 // Indices
 //===----------------------------------------------------------------------===//

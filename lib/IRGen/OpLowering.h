@@ -156,7 +156,9 @@ private:
   // What is routed (RouteLowering.cpp).
   bool lowerRoutes();
   bool checkRouted(const Formula *formula);
+  std::string joinSubscripts(const ast::IndexExpr &expr, llvm::ArrayRef<Extent> shape) const;
   bool reportLoad(const llvm::Twine &why);
+  SMRange loadOrigin; ///< Where the program says how full slots are.
   std::optional<std::vector<int64_t>> readLoad(llvm::ArrayRef<sema::CTValue> elements);
   Size getChoices() const;
   bool noteLoad();

@@ -26,6 +26,7 @@
 #include "OpLowering.h"
 #include "stage/IR/algebra/RoutedApart.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Support/Origins.h"
 #include <cmath>
 
 using namespace stage;
@@ -107,8 +108,10 @@ bool OpLowering::checkRouted(const Formula *formula) {
 }
 
 bool OpLowering::reportLoad(const llvm::Twine &why) {
-  noteCall(diags.report(routesClause->value->loc(), diag::BadLoad).range(routesClause->value->range)
-           << def.name << why);
+  DiagnosticBuilder error = diags.report(routesClause->value->loc(), diag::BadLoad).range(routesClause->value->range)
+                            << def.name << why;
+  setOrigin(error, loadOrigin);
+  noteCall(std::move(error));
   return false;
 }
 
@@ -183,6 +186,7 @@ bool OpLowering::noteLoad() {
       routesClause->value2 ? evaluator.evaluateCondition(routesClause->value2, *env) : std::optional<bool>(true);
   if (!load || !isDropless)
     return false;
+  loadOrigin = load->getOrigin();
   auto isWord = [&](llvm::StringRef word) {
     return load->getKind() == sema::CTValue::Kind::Word && load->getText() == word;
   };
@@ -215,7 +219,7 @@ bool OpLowering::noteTable(const sema::CTValue &load, std::string &table) {
                       "', and one list does not say how for each");
   if (load.getKind() != sema::CTValue::Kind::List)
     return reportLoad(llvm::Twine("it is ") + load.describeKind() +
-                      ", not a list; a parameter with a list for each layer is written [[3, 1], [1, 3]]");
+                      ", not a list; layers take the lists of a list in turn, as in [[3, 1], [1, 3]] or [zipf(8, 1)]");
   SizeValue size = evaluateCount(target.size, graph.binding);
   if (size && size.value.num != int64_t(load.getElements().size()))
     return reportLoad(llvm::Twine(load.getElements().size()) + " entries for " + size.value.str() + " positions of '" +

@@ -11,6 +11,7 @@
 #include "stage/IR/graph/Rule.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"
+#include "stage/Symbolic/SizeMessages.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -18,11 +19,12 @@ using namespace stage;
 using sema::Candidate;
 
 void stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
-  for (const sema::BoundAxis &bound : job.strategy.mesh)
+  for (const sema::BoundAxis &bound : job.strategy.mesh) {
     graph.mesh.addAxis({bound.name.name.str(), bound.size, graph.sizes.symbol(bound.name.name), bound.name.loc(),
                         bound.networkDim ? std::optional<unsigned>(*bound.networkDim) : std::nullopt});
-  for (const Axis &axis : graph.mesh.getAxes())
-    graph.binding.bind(axis.name, axis.size);
+    graph.binding.bind(bound.name.name, bound.size);
+    setOrigin(graph.sizes, bound.name.name, bound.origin);
+  }
   for (const sema::BoundAlias &alias : job.strategy.aliases) {
     if (alias.isRole)
       continue;
@@ -541,6 +543,7 @@ private:
     }
     info.axis = graph.mesh.find(bound->axis);
     info.chunks = bound->schedule.chunks;
+    setOrigin(graph.sizes, virtualStagesName, bound->schedule.chunksOrigin);
     info.split = bound->split;
     info.balance = bound->balance;
     info.send = bound->send;

@@ -473,8 +473,8 @@ std::string Place::findStatement() const {
            ";'";
   if (text(at) == "[" || (text(at) == ":" && (text(at - 1) == "[" || text(at - 1) == ","))) {
     if (text(at) == ":")
-      return "there are no slices: a formula names the indices of its result, and takes one position of another dim by "
-             "a number or a size, as in 'let last[b, d] = x[b, S - 1, d];'";
+      return "a slice is a range of positions, as in 'x[0..B, 1..S]'; dims behind its last subscript are whole, and a "
+             "formula takes one position, as in 'let last[b, d] = x[b, S - 1, d];'";
   }
   // `recompute layers[0:4];`
   if (text(at) == ":" && expected == "']'" && isIn("strategy") && text(at - 2) == "[") {

@@ -62,8 +62,14 @@ match(ArrayRef<ast::Param> params, ArrayRef<Argument> args, StringRef callee, SM
       std::string names;
       for (const ast::Param &param : params)
         names += (names.empty() ? "'" : ", '") + param.name.name.str() + "'";
+      bool isNested =
+          callRange.End.isValid() && (*callRange.End.getPointer() == ',' || *callRange.End.getPointer() == ')');
       bool takesTensors = !params.empty() && llvm::all_of(params, [](const ast::Param &param) { return param.tensor; });
-      if (takesTensors && args.size() == params.size() + 1)
+      if (!params.empty() && isNested)
+        error.note(SMLoc(), diag::NameInstead)
+            << "it takes " + names + "; an argument of the call around it stands behind the parenthesis, as in '" +
+                   getText({callRange.Start, getRange(args[position - 1]).End}) + "), " + getText(range) + "'";
+      else if (takesTensors && args.size() == params.size() + 1)
         error.note(SMLoc(), diag::NameInstead) << "it takes " + names + "; a bias is added to the result, as in '" +
                                                       callee.str() + "(...) + " + getText(range) + "'";
       else if (!params.empty())

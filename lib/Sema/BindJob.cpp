@@ -9,6 +9,7 @@
 #include "BindInference.h"
 #include "BindModel.h"
 #include "BindStrategy.h"
+#include "CheckDefines.h"
 #include "Extends.h"
 #include "JobWords.h"
 #include "Meanings.h"
@@ -18,6 +19,7 @@
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/KeptBindings.h"
 #include "stage/Sema/Suggestions.h"
+#include "stage/Symbolic/SizeMessages.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -46,8 +48,6 @@ private:
   bool chooseParts();
   void resolveOverrides();
   std::optional<CTValue> evaluateEntry(StringRef name);
-  bool checkWord(const ast::Expr *value, StringRef kind);
-  bool checkDefines(StringRef owner, ArrayRef<ast::Param> params);
   std::optional<JobCall> readCall(const Entry &entry);
   bool bindDraft(const ast::Expr &value, const Environment &env);
   bool bindStrategyEntry();
@@ -175,63 +175,9 @@ bool JobBinder::bindGpus(ParamBinder &params) {
   return number.has_value();
 }
 
-/// `-D machine=A100`, `-D optimizer=Adam`: a word of the command line that means nothing, where a declaration of a kind
-/// is wanted. Words of the program are checked before it is bound.
-bool JobBinder::checkWord(const ast::Expr *value, StringRef kind) {
-  auto *call = dyn_cast<ast::CallExpr>(value);
-  auto *name = dyn_cast<ast::NameExpr>(call ? call->callee : value);
-  if (!name || program.lookup(*program.getMain(), name->name) || findBuiltin(name->name) ||
-      program.isLegalWord(name->name))
-    return true;
-  DiagnosticBuilder error = diags.report(name->loc(), diag::UnknownName).range(name->range) << name->name;
-  if (!suggestImportOfKind(error, program, name->name, kind))
-    program.suggestOfKind(error, name->name, name->range, kind, *program.getMain());
-  return false;
-}
-
-/// `-D tp=four`, `-D tp=1..8`, `-D pipeline_schedule=zb`: values of parameters that are no such value.
-bool JobBinder::checkDefines(StringRef owner, ArrayRef<ast::Param> params) {
-  bool good = true;
-  for (auto [target, value] : overrides.listValues(owner)) {
-    auto param = llvm::find_if(params, [&, name = target](const ast::Param &known) { return known.name.name == name; });
-    if (param == params.end())
-      continue;
-    auto *number = llvm::dyn_cast_or_null<ast::NumberExpr>(param->defaultValue);
-    auto *list = llvm::dyn_cast_or_null<ast::ListExpr>(param->legal);
-    auto *name = dyn_cast<ast::NameExpr>(value);
-    bool isUnknown = name && !program.lookup(*program.getMain(), name->name) && !findBuiltin(name->name) &&
-                     !program.isLegalWord(name->name) &&
-                     llvm::none_of(params, [&](const ast::Param &known) { return known.name.name == name->name; });
-    if (auto *range = dyn_cast<ast::RangeExpr>(value); range && number) {
-      diags.report(value->loc(), diag::ArgumentKind)
-          .range(value->range)
-          .with(("'" + target + "'").str(), "one number", "a range")
-          .note(SMLoc(), diag::NameInstead)
-          .with("values to compare are listed: '-D " + target.str() + "=1,2,4,8'");
-      good = false;
-    } else if (param->scalarKind.name == StringRef("schedule")) {
-      good &= checkWord(value, StringRef("schedule"));
-    } else if (isUnknown && (number || list)) {
-      DiagnosticBuilder error = diags.report(name->loc(), diag::UnknownName).range(name->range) << name->name;
-      std::vector<Candidate> words;
-      for (const ast::Expr *element : list ? list->elements : ArrayRef<ast::Expr *>())
-        if (auto *known = dyn_cast<ast::NameExpr>(element))
-          words.push_back({known->name, SMLoc()});
-      if (list && findNearest(name->name, words))
-        suggestNearest(error, name->name, name->range, words);
-      else if (list)
-        error.note(param->name.loc(), diag::ParameterIsOneOf) << target << textOf(list);
-      else
-        error.note(param->name.loc(), diag::ParameterIsNumber) << target << textOf(number);
-      good = false;
-    }
-  }
-  return good;
-}
-
 std::optional<CTValue> JobBinder::evaluateEntry(StringRef name) {
   const Entry &entry = entries[name];
-  if (overrides.find(jobWord, name) == entry.value && !checkWord(entry.value, name))
+  if (overrides.find(jobWord, name) == entry.value && !checkDefinedWord(program, *entry.value, name, diags))
     return std::nullopt;
   return evaluator.evaluate(entry.value, Environment(*entry.file));
 }
@@ -421,7 +367,7 @@ bool JobBinder::bindStrategyEntry() {
     return false;
   warnOfPositions(*decl);
   params.give(overrides, strategyWord);
-  if (!checkDefines(strategyWord, decl->params) || !bindGpus(params) || !params.bindAll())
+  if (!checkDefines(program, overrides, strategyWord, decl->params, diags) || !bindGpus(params) || !params.bindAll())
     return false;
   StrategyCall call{decl, params.take(), params.listGiven(), strategy.expr, range, addedParts, strategy.file};
   std::optional<BoundStrategy> bound = bindStrategy(evaluator, {job.environments, job.calls}, call);
@@ -671,6 +617,18 @@ bool JobBinder::bindStep() {
   if (!ok)
     return false;
 
+  for (const ast::Argument &argument : step->args) {
+    auto *word = dyn_cast<ast::NameExpr>(argument.value);
+    if (!word || word->name != requestsWord || (!job.isTraining && argument.name.name == sequenceDim))
+      continue;
+    diags.report(word->loc(), diag::NotAnInteger)
+        .range(word->range)
+        .with("'" + argument.name.name + "'", "a word")
+        .note(SMLoc(), diag::StepHint)
+        .with("requests of a file are served by 'infer(S = requests)'; the file says their number and lengths");
+    return false;
+  }
+
   using Value = std::pair<const ast::Expr *, const Environment *>;
   auto find = [&](StringRef name) {
     if (const ast::Expr *value = overrides.find(stepWord, name))
@@ -798,7 +756,7 @@ bool JobBinder::bindClip(const ast::Expr &expr, const Environment &env) {
 }
 
 bool JobBinder::bindOptimizer(const ast::Expr *expr, const Environment &env) {
-  if (overrides.find(stepWord, optimizerWord) == expr && !checkWord(expr, optimizerWord))
+  if (overrides.find(stepWord, optimizerWord) == expr && !checkDefinedWord(program, *expr, optimizerWord, diags))
     return false;
   std::optional<CTValue> value = evaluator.evaluate(expr, env);
   if (!value)
@@ -958,6 +916,7 @@ std::optional<BoundJob> stage::sema::bindJob(Program &program, StringRef jobName
                                              SizeContext &sizes, SizeBinding &binding, Obligations &obligations,
                                              DiagnosticEngine &diags, bool namesConstants,
                                              std::optional<int64_t> batchRanks) {
+  clearOrigins(sizes);
   JobBinder binder(program, defines, sizes, binding, obligations, diags, batchRanks);
   binder.job.namesConstants = namesConstants;
   if (!binder.selectJob(jobName) || !binder.bind())

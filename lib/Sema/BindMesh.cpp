@@ -9,7 +9,7 @@
 #include "BindStrategy.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Support/Limits.h"
-#include "stage/Support/Subjects.h"
+#include "stage/Support/Origins.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -17,29 +17,20 @@ using namespace stage::sema;
 namespace {
 class MeshBinder {
 public:
-  MeshBinder(Evaluator &evaluator, BoundStrategy &result, const llvm::StringMap<SMRange> &givenAt)
-      : evaluator(evaluator), diags(evaluator.getDiags()), result(result), givenAt(givenAt) {}
+  MeshBinder(Evaluator &evaluator, BoundStrategy &result)
+      : evaluator(evaluator), diags(evaluator.getDiags()), result(result) {}
 
   bool bind(const ast::MeshStmt &mesh, Environment &env, const BoundCall &call);
 
 private:
   bool bindTopology(const ast::MeshStmt &mesh, Environment &env);
   bool bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into);
-  /// Where the argument for a parameter is written, if one is.
-  void noteGiven(DiagnosticBuilder &error, StringRef param) const;
 
   Evaluator &evaluator;
   DiagnosticEngine &diags;
   BoundStrategy &result;
-  const llvm::StringMap<SMRange> &givenAt;
 };
 } // namespace
-
-void MeshBinder::noteGiven(DiagnosticBuilder &error, StringRef param) const {
-  auto found = givenAt.find(param);
-  if (found != givenAt.end())
-    error.note(found->second.Start, diag::ValueGivenHere) << param;
-}
 
 /// `dp = 8, tp = 4`
 static std::string listSizes(ArrayRef<BoundAxis> axes) {
@@ -74,7 +65,13 @@ bool MeshBinder::bind(const ast::MeshStmt &mesh, Environment &env, const BoundCa
     int64_t ranks = 1;
     for (const BoundAxis &axis : reading)
       if (good && (__builtin_mul_overflow(ranks, axis.size, &ranks) || ranks > maxRanks)) {
-        diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks << listSizes(reading);
+        DiagnosticBuilder error = diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range)
+                                  << maxRanks << listSizes(reading);
+        std::vector<BoundAxis> largest(reading);
+        llvm::stable_sort(largest, [](const BoundAxis &a, const BoundAxis &b) { return a.size > b.size; });
+        for (const BoundAxis &each : largest)
+          if (each.size > 1)
+            setOrigin(error, each.origin);
         return false;
       }
   }
@@ -134,18 +131,20 @@ bool MeshBinder::bindTopology(const ast::MeshStmt &mesh, Environment &env) {
 bool MeshBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into) {
   std::string what = ("the size of axis '" + axis.name.name + "'").str();
   std::optional<int64_t> size;
+  SMRange origin;
   if (axis.size) {
+    origin = getOrigin(axis.size, env);
     size = evaluator.evaluateInteger(axis.size, env, what);
     if (!size)
       return false;
   } else if (const CTValue *value = env.find(axis.name.name)) {
+    origin = value->getOrigin();
     Size exact = value->isNumber() ? value->getSize(evaluator.getSizes()) : Size();
     std::optional<Rational> constant = exact ? exact.getConstant() : std::nullopt;
     if (!exact || (constant && !constant->isInteger())) {
       DiagnosticBuilder error = diags.report(axis.name.loc(), diag::NotAnInteger).range(axis.name.range)
                                 << what << evaluator.format(*value);
-      setSubject(error, axis.name.name, evaluator.format(*value));
-      noteGiven(error, axis.name.name);
+      setOrigin(error, origin);
       return false;
     }
     size = evaluator.getValue(exact, axis.name.range, what);
@@ -155,8 +154,7 @@ bool MeshBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &en
   if (*size < 1) {
     DiagnosticBuilder error = diags.report(axis.name.loc(), diag::AxisSize).range(axis.name.range)
                               << axis.name.name << *size;
-    setSubject(error, axis.name.name, std::to_string(*size));
-    noteGiven(error, axis.name.name);
+    setOrigin(error, origin);
     return false;
   }
   auto other = llvm::find_if(into, [&](const BoundAxis &known) { return known.name.name == axis.name.name; });
@@ -168,13 +166,16 @@ bool MeshBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &en
         .with(axis.name.name);
     return false;
   }
-  if (!env.find(axis.name.name))
-    env.define(axis.name.name, CTValue::integer(*size));
-  into.push_back({axis.name, *size});
+  if (!env.find(axis.name.name)) {
+    CTValue value = CTValue::integer(*size);
+    value.setOrigin(origin);
+    env.define(axis.name.name, std::move(value));
+  }
+  into.push_back({axis.name, *size, std::nullopt, origin});
   return true;
 }
 
 bool stage::sema::bindMesh(Evaluator &evaluator, BoundStrategy &strategy, const ast::MeshStmt &mesh, Environment &env,
-                           const BoundCall &call, const llvm::StringMap<SMRange> &givenAt) {
-  return MeshBinder(evaluator, strategy, givenAt).bind(mesh, env, call);
+                           const BoundCall &call) {
+  return MeshBinder(evaluator, strategy).bind(mesh, env, call);
 }

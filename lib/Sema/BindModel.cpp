@@ -5,6 +5,7 @@
 #include "Meanings.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Suggestions.h"
+#include "stage/Symbolic/SizeMessages.h"
 #include <map>
 
 using namespace stage;
@@ -103,11 +104,14 @@ CTValue ModelBinder::nameElements(StringRef name, const CTValue &list) {
     if (isNew) {
       std::string symbol = (prefix + name + "." + llvm::Twine(i)).str();
       binding.bind(symbol, *number);
+      stage::setOrigin(evaluator.getSizes(), symbol, list.getOrigin());
       it->second = CTValue::size(evaluator.getSizes().symbol(symbol));
     }
     elements[i] = it->second;
   }
-  return CTValue::list(std::move(elements));
+  CTValue named = CTValue::list(std::move(elements));
+  named.setOrigin(list.getOrigin());
+  return named;
 }
 
 bool ModelBinder::isPadded(StringRef name) const {
@@ -136,17 +140,19 @@ bool ModelBinder::finish(size_t index) {
   if (*number < 1 && param.scalarKind.name == "int")
     return true;
   if (*number < 1) {
-    diags.report(slot.range.Start, diag::ValueNotPositive)
-        .range(slot.range)
-        .with(what, *number)
-        .note(param.name.loc(), diag::PreviousHere)
-        .with(param.name.name);
+    DiagnosticBuilder error =
+        diags.report(slot.range.Start, diag::ValueNotPositive).range(slot.range).with(what, *number);
+    error.note(param.name.loc(), diag::PreviousHere) << param.name.name;
+    setOrigin(error, slot.value.getOrigin());
     return false;
   }
   if (constant) {
     std::string symbol = (prefix + param.name.name).str();
+    SMRange origin = slot.value.getOrigin();
     binding.bind(symbol, *constant);
+    stage::setOrigin(evaluator.getSizes(), symbol, origin);
     slot.value = CTValue::size(evaluator.getSizes().symbol(symbol));
+    slot.value.setOrigin(origin);
   }
   return true;
 }

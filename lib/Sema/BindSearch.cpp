@@ -7,6 +7,7 @@
 #include "BindStrategy.h"
 #include "CandidateExpr.h"
 #include "JobWords.h"
+#include "Overrides.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
 #include "llvm/ADT/StringExtras.h"
@@ -113,12 +114,8 @@ bool SearchBinder::addChanges() {
     searched.owner = parts.findOwner(name);
     searched.name = searched.owner.empty() ? change.name : name.str();
     for (const OverrideValue &value : change.values) {
-      std::string text = value.getSpelling();
-      if (!value.getString() && text.find_first_of("([\"") == std::string::npos && StringRef(text).contains("..")) {
-        diags.report(SMLoc(), diag::ArgumentKind)
-            .with("'" + change.name + "'", "one number", "a range")
-            .note(SMLoc(), diag::NameInstead)
-            .with("values to compare are listed: '-D " + change.name + "=1,2,4,8'");
+      if (value.isRange()) {
+        reportRangeOfValues(diags, SMRange(), change.name);
         ok = false;
       }
       searched.values.push_back({value, compiler.makeValue(value)});

@@ -195,7 +195,6 @@ private:
   PartAxes axes;
   RulePrecedence precedence;
   llvm::SmallVector<StringRef, 4> asked; ///< In the conditions around.
-  llvm::StringMap<SMRange> givenAt;      ///< Arguments of the call bound last.
   llvm::DenseMap<const ast::StrategyDecl *, bool> meshes;
   bool meshIsBound = false; ///< Without a fault.
   bool tooManyCalls = false;
@@ -208,10 +207,8 @@ constexpr size_t maxCalls = 4096;
 
 void StrategyBinder::bind(const StrategyCall &call) {
   Environment &env = scopes.environments.emplace_back(evaluator.getProgram().getFile(*call.decl));
-  for (const NamedValue &argument : call.arguments) {
+  for (const NamedValue &argument : call.arguments)
     env.define(argument.name.name, argument.value);
-    givenAt[argument.name.name] = argument.range;
-  }
   BoundCall &root = scopes.calls.emplace_back();
   root.callee = call.decl;
   root.expr = call.expr;
@@ -304,7 +301,6 @@ StrategyBinder::Rules StrategyBinder::bindCall(const PendingCall &pending, Bound
 
 bool StrategyBinder::bindParams(const PendingCall &pending, const BoundCall &call, const BoundCall *from,
                                 Environment &env) {
-  givenAt.clear();
   const ast::StrategyDecl &decl = *pending.callee;
   auto matched = matchArguments(decl.params, getArguments(pending.expr), decl.name.name, pending.expr->range, diags,
                                 &evaluator.getProgram());
@@ -323,8 +319,6 @@ bool StrategyBinder::bindParams(const PendingCall &pending, const BoundCall &cal
     if (!value)
       return false;
     env.define(param.name.name, std::move(*value));
-    if (given)
-      givenAt[param.name.name] = given->value->range;
   }
   return true;
 }
@@ -426,7 +420,7 @@ void StrategyBinder::visitStmt(const ast::Stmt *stmt, Environment &env, Body &bo
     if (failsRequirement) // of the sizes of axes, say
       return;
     result.meshCall = &body.call;
-    meshIsBound = bindMesh(evaluator, result, *mesh, env, body.call, givenAt);
+    meshIsBound = bindMesh(evaluator, result, *mesh, env, body.call);
     ok &= meshIsBound;
   } else if (auto *alias = dyn_cast<ast::AxisAliasStmt>(stmt)) {
     body.aliases.emplace_back(alias, &env);
@@ -435,8 +429,10 @@ void StrategyBinder::visitStmt(const ast::Stmt *stmt, Environment &env, Body &bo
     ok &= !failsRequirement;
   } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
     std::optional<CTValue> value = evaluator.evaluate(let->value, env);
-    if (value)
+    if (value) {
+      value->setOrigin(getOrigin(let->value, env));
       env.define(let->targets[0].name, std::move(*value));
+    }
     body.call.lets.emplace_back(&env, let);
     ok &= value.has_value();
   } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {

@@ -8,7 +8,6 @@
 #define STAGE_LIB_SEMA_BINDSTRATEGY_H
 
 #include "stage/Sema/Job.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace stage::sema {
 
@@ -46,10 +45,9 @@ const ast::StrategyDecl *getCalledStrategy(const Program &program, const ast::St
 /// reading. Null: there is none, or which axes there are depends on a condition.
 const ast::MeshStmt *getMesh(const ast::StrategyDecl &strategy);
 
-/// Binds a `mesh` in the body of `call`, whose arguments stand at `givenAt`. Its axes are defined in `env`. False after
-/// reporting a fault.
+/// Binds a `mesh` in the body of `call`. Its axes are defined in `env`. False after reporting a fault.
 bool bindMesh(Evaluator &evaluator, BoundStrategy &strategy, const ast::MeshStmt &mesh, Environment &env,
-              const BoundCall &call, const llvm::StringMap<SMRange> &givenAt);
+              const BoundCall &call);
 
 /// Makes the mesh of a strategy of what its readings so far and a second one have in common, with a name for each axis
 /// that is several of its atoms. False after reporting at `range` why there is no such mesh.

@@ -77,6 +77,9 @@ private:
   }
   bool mayCallTensors() const override { return true; }
   void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override;
+  void explainUnusedInput(DiagnosticBuilder &message, StringRef unused);
+  ArrayRef<ast::Param> getParams(const ast::CallExpr &call);
+  bool holdsTooMany(const ast::Expr *expr);
   void checkCall(const ast::CallExpr &call);
   void checkOpExpr(const ast::OpExpr &op);
   void addInstance(const ast::CallExpr &call, const ast::ModuleDecl &callee);
@@ -292,7 +295,30 @@ void ModuleChecker::checkRepeat(const ast::RepeatStmt &repeat) {
 
 /// `repeat layers[L] { let x2 = x + f(x); }`: each layer begins with the same x, which none assigns. Of several such
 /// vars the one that is called most alike is meant.
+/// `cross_entropy(y, tokens)`, where the labels are not used: another input of the same declaration, and of the same
+/// type, stands in what is returned.
+void ModuleChecker::explainUnusedInput(DiagnosticBuilder &message, StringRef unused) {
+  auto *returned = module.body.empty() ? nullptr : dyn_cast<ast::ReturnStmt>(module.body.back());
+  for (const ast::Stmt *stmt : returned ? module.body : ArrayRef<ast::Stmt *>()) {
+    auto *inputs = dyn_cast<ast::TensorDeclStmt>(stmt);
+    auto isNamed = [&](StringRef name) {
+      return llvm::any_of(inputs->names, [&](const ast::Ident &known) { return known.name == name; });
+    };
+    if (!inputs || inputs->declKind != ast::TensorDeclKind::Input || !isNamed(unused))
+      continue;
+    const ast::NameExpr *last = nullptr;
+    walk(returned->value, [&](const ast::Expr *part) {
+      auto *name = dyn_cast<ast::NameExpr>(part);
+      last = name && isNamed(name->name) ? name : last;
+    });
+    if (last)
+      message.note(last->loc(), diag::NameInstead)
+          << "'" + last->name.str() + "' is used here; is '" + unused.str() + "' meant?";
+  }
+}
+
 void ModuleChecker::explainUnused(DiagnosticBuilder &message, const Symbol &symbol) {
+  explainUnusedInput(message, symbol.ident.name);
   if (repeats.empty() || (symbol.kind != SymbolKind::Tensor && symbol.kind != SymbolKind::Var))
     return;
   auto [repeat, depth] = repeats.back();
@@ -330,11 +356,32 @@ void ModuleChecker::checkExpr(const ast::Expr *expr) {
   NameChecker::checkExpr(expr);
 }
 
+/// Of the op, module or function that is called; none: it is something else.
+ArrayRef<ast::Param> ModuleChecker::getParams(const ast::CallExpr &call) {
+  auto *callee = dyn_cast<ast::NameExpr>(call.callee);
+  const ast::Decl *decl = callee && !find(callee->name) ? program.lookup(file, callee->name) : nullptr;
+  return decl ? ast::getParams(*decl) : ArrayRef<ast::Param>();
+}
+
+/// Whether a call in an expression has more arguments than parameters: some may belong to a call around it.
+bool ModuleChecker::holdsTooMany(const ast::Expr *expr) {
+  bool found = false;
+  walk(expr, [&](const ast::Expr *part) {
+    auto *call = dyn_cast<ast::CallExpr>(part);
+    ArrayRef<ast::Param> params = call ? getParams(*call) : ArrayRef<ast::Param>();
+    found |= !params.empty() && call->args.size() > params.size();
+  });
+  return found;
+}
+
 void ModuleChecker::checkCall(const ast::CallExpr &call) {
   auto *callee = dyn_cast<ast::NameExpr>(call.callee);
   checkExpr(call.callee);
   for (const ast::Argument &argument : call.args)
     checkExpr(argument.value);
+  auto holds = [&](const ast::Argument &argument) { return holdsTooMany(argument.value); };
+  if (call.args.size() < getParams(call).size() && llvm::any_of(call.args, holds))
+    return; // what it lacks was reported in the call that has it
   if (call.hasIndices)
     diags.report(call.loc(), diag::ReductionOutsideFormula).range(call.range);
   const ast::Decl *decl = callee && !find(callee->name) ? program.lookup(file, callee->name) : nullptr;

@@ -72,6 +72,7 @@ private:
   bool hasMesh = false; ///< In its own body.
   llvm::StringMap<SMLoc> meshAxes;
   std::vector<StringRef> axisOrder;
+  SMLoc meshPlace;
   void checkAxesAreThere(const ast::StrategyDecl &strategy);
 };
 
@@ -132,7 +133,7 @@ void StrategyChecker::checkAxesAreThere(const ast::StrategyDecl &strategy) {
   for (StringRef name : missing) {
     DiagnosticBuilder error = diags.report(namedAxes.find(name)->second, diag::UnknownAxis)
                               << name << llvm::join(axisOrder, ", ");
-    error.note(find(name)->ident.loc(), diag::ListAxis) << name << llvm::join(all, ", ");
+    error.note(meshPlace, diag::ListAxis) << name << llvm::join(all, ", ");
   }
 }
 
@@ -355,6 +356,7 @@ void StrategyChecker::reportNoSize(const ast::Ident &axis) {
 }
 
 void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {
+  meshPlace = mesh.loc();
   for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes) {
     if (meshAxes.insert({axis.name.name, axis.name.loc()}).second)
       axisOrder.push_back(axis.name.name);

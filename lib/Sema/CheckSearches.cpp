@@ -38,6 +38,7 @@ private:
   void checkValues(const ast::SearchStmt::Values &entry);
   void checkObjective(const ast::Expr *expr);
   void checkStrategies(const ast::SearchStmt::Values &entry);
+  void explainUnknown(DiagnosticBuilder &error, StringRef name) override;
   std::vector<Candidate> listNames() const {
     std::vector<Candidate> names;
     for (const JobParts &each : parts)
@@ -84,6 +85,18 @@ void SearchChecker::defineNames() {
   defineOnce(machineWord);
   if (parts.front().model.decl)
     defineRepeats(parts.front().model.decl->body);
+}
+
+/// `capacity` is `machine.memory.capacity`.
+void SearchChecker::explainUnknown(DiagnosticBuilder &error, StringRef name) {
+  StringRef instead = llvm::StringSwitch<StringRef>(name.lower())
+                          .Cases("capacity", "memory_capacity", "hbm", "hbm_capacity", "device_memory", "gpu_memory",
+                                 "the memory of a device is 'machine.memory.capacity'")
+                          .Case("ranks", "the ranks of a level of the network are 'machine.levels[0].ranks', and all "
+                                         "ranks of a plan are 'gpus'")
+                          .Default("");
+  if (!instead.empty())
+    error.note(SMLoc(), diag::NameInstead) << instead;
 }
 
 void SearchChecker::checkObjective(const ast::Expr *expr) {
@@ -159,7 +172,13 @@ void SearchChecker::checkValues(const ast::SearchStmt::Values &entry) {
     DiagnosticBuilder error = diags.report(entry.name.loc(), diag::SearchedUnknown).range(entry.name.range) << name;
     std::vector<Candidate> known = listNames();
     known.push_back({gpusWord, SMLoc()});
-    suggestMeant(error, program, name, entry.name.range, known);
+    llvm::SmallVector<StringRef, 8> given;
+    for (const ast::Argument &argument : parts.front().strategy.args)
+      if (argument.name)
+        given.push_back(argument.name.name);
+    const ast::StrategyDecl *strategy = parts.front().strategy.decl;
+    if (!strategy || !suggestOwner(error, program, strategy->params, entry.name.name, given))
+      suggestMeant(error, program, name, entry.name.range, known);
   }
   if (!entry.isOne && !mayBeList(entry.values)) {
     std::string text = textOf(entry.values);

@@ -8,8 +8,8 @@
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
-#include "stage/Support/Subjects.h"
 #include "stage/Symbolic/Diagnostics.h"
+#include "stage/Symbolic/SizeMessages.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
@@ -202,7 +202,10 @@ std::optional<CTValue> Evaluator::evaluateIndex(const ast::IndexExpr *expr, cons
     ArrayRef<CTValue> elements = base->getElements();
     if (*position < 0 || uint64_t(*position) >= elements.size())
       return report(subscript, diag::SubscriptOutOfRange, *position, elements.size());
+    SMRange origin = base->getOrigin(); // an element of a list is written where the list is
     base = CTValue(elements[*position]);
+    if (!base->getOrigin().isValid())
+      base->setOrigin(origin);
   }
   return base;
 }
@@ -309,12 +312,23 @@ void Evaluator::reportUnbound(Size size, StringRef symbol, SMRange range) {
 std::optional<int64_t> Evaluator::getValue(Size size, SMRange range, const llvm::Twine &what) {
   SizeValue value = stage::evaluate(size, binding);
   if (value && !value.value.isInteger()) {
-    DiagnosticBuilder error = diags.report(range.Start, diag::NotAnInteger).range(range) << what << value.value.str();
+    std::vector<std::string> symbols = collectSymbols(size);
+    DiagnosticBuilder error = diags.report(range.Start, diag::NotAnInteger).range(range)
+                              << what << (symbols.empty() ? "" : size.str() + " = ") + value.value.str();
     std::string values;
-    for (const std::string &symbol : collectSymbols(size))
+    for (const std::string &symbol : symbols) {
       values += (values.empty() ? "" : ", ") + symbol + " = " + std::to_string(*binding.lookup(symbol));
+      // Of D/H it is H that does not divide.
+      Size divisor = sizes.symbol(symbol), product = size * divisor;
+      if (llvm::is_contained(collectSymbols(product), symbol))
+        continue;
+      setOrigin(error, findOrigin(sizes, symbol));
+      noteNearest(error, product, divisor, binding);
+    }
     if (!values.empty())
       error.note(SMLoc(), diag::WhereValues) << values;
+    for (const std::string &symbol : symbols)
+      setOrigin(error, findOrigin(sizes, symbol));
   } else if (value.error == SizeError::Overflow || (value && isTooLarge(value.value)))
     diags.report(range.Start, diag::ValueOverflows).range(range) << what;
   else if (value.error == SizeError::DivisionByZero)
@@ -360,7 +374,11 @@ std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Ident
   if (!kind)
     return value;
   auto wrong = [&](StringRef expected) -> std::optional<CTValue> {
-    diags.report(range.Start, diag::ArgumentKind).range(range).with(what, expected, value.describeKind());
+    DiagnosticBuilder error =
+        diags.report(range.Start, diag::ArgumentKind).range(range).with(what, expected, value.describeKind());
+    stage::setOrigin(error, value.getOrigin());
+    if (kind.name == "schedule" && value.getKind() == CTValue::Kind::String)
+      program.suggestOfKind(error, value.getText(), range, kind.name, *program.getMain());
     return std::nullopt;
   };
   if (std::optional<Dimension> dimension = findDimension(kind.name))
@@ -419,9 +437,27 @@ std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Param
   bool isLeftOut = value.isNone() && name && name->name == "none";
   std::optional<CTValue> converted =
       isLeftOut ? value : convert(value, param.scalarKind, range, "'" + param.name.name + "'");
-  if (converted && param.legal && !checkLegal(*converted, param, callee, range))
+  if (!converted)
+    return std::nullopt;
+  converted->setOrigin(value.getOrigin().isValid() ? value.getOrigin() : range);
+  if (param.legal && !checkLegal(*converted, param, callee, range))
     return std::nullopt;
   return converted;
+}
+
+SMRange stage::sema::getOrigin(const ast::Expr *expr, const Environment &env) {
+  auto *name = dyn_cast<ast::NameExpr>(expr);
+  const CTValue *value = name ? env.find(name->name) : nullptr;
+  return value && value->getOrigin().isValid() ? value->getOrigin() : expr->range;
+}
+
+/// `error` is about the values of the names in `expr`.
+void Evaluator::setOrigins(DiagnosticBuilder &error, const ast::Expr *expr, const Environment &env) {
+  walk(expr, [&](const ast::Expr *part) {
+    auto *name = dyn_cast<ast::NameExpr>(part);
+    if (const CTValue *value = name ? env.find(name->name) : nullptr)
+      stage::setOrigin(error, value->getOrigin());
+  });
 }
 
 bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment &env) {
@@ -440,21 +476,16 @@ bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment 
   DiagnosticBuilder error = diags.report(require.condition->loc(), diag::RequireFailed).range(require.condition->range)
                             << message;
   std::string values;
-  auto about = [&](const ast::Expr *part) {
-    auto *name = dyn_cast<ast::NameExpr>(part);
-    if (const CTValue *value = name ? env.find(name->name) : nullptr)
-      setSubject(error, name->name, format(*value));
-  };
   walk(require.condition, [&](const ast::Expr *part) {
     auto *name = dyn_cast<ast::NameExpr>(part);
     const CTValue *value = name ? env.find(name->name) : nullptr;
     std::string text = value ? (name->name + " = " + format(*value)).str() : "";
     if (auto *binary = dyn_cast<ast::BinaryExpr>(part); binary && binary->op == ast::BinaryOp::Mod)
-      walk(binary->right, about);
+      setOrigins(error, binary->right, env);
     if (value && values.find(text) == std::string::npos)
       values += (values.empty() ? "" : ", ") + text;
   });
-  walk(require.condition, about);
+  setOrigins(error, require.condition, env);
   if (!values.empty())
     error.note(SMLoc(), diag::WhereValues) << values;
   return false;

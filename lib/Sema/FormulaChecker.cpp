@@ -15,8 +15,11 @@ namespace {
 class FormulaChecker {
 public:
   /// `known`: every index of an op, or the result's of a formula in place, where reductions add theirs.
-  FormulaChecker(FormulaScope &scope, DiagnosticEngine &diags, IndexSet known, bool isInPlace)
-      : scope(scope), diags(diags), known(std::move(known)), isInPlace(isInPlace) {}
+  /// `resultIndices`: of a formula in place, as they are written.
+  FormulaChecker(FormulaScope &scope, DiagnosticEngine &diags, IndexSet known, bool isInPlace,
+                 std::string resultIndices = "")
+      : scope(scope), diags(diags), known(std::move(known)), resultIndices(std::move(resultIndices)),
+        isInPlace(isInPlace) {}
 
   /// The indices accessed in a formula in place.
   IndexSet checkTop(const ast::Expr *formula);
@@ -27,6 +30,7 @@ private:
   IndexSet checkName(const ast::NameExpr *name, bool inSubscript);
   void checkMembers(const ast::IndexExpr *access, const ast::CompoundExpr *compound, IndexSet &accessed);
   void reportUnknownIndex(StringRef name, SMRange range);
+  void reportNotReduced(StringRef name, SMRange range);
   IndexSet checkAccess(const ast::IndexExpr *access);
   IndexSet checkCall(const ast::CallExpr *call, bool inSubscript);
   IndexSet checkReduction(const ast::CallExpr *call);
@@ -37,7 +41,8 @@ private:
   FormulaScope &scope;
   DiagnosticEngine &diags;
   IndexSet known;
-  IndexSet unreduced; ///< In place: reported already.
+  IndexSet unreduced;        ///< In place: reported already.
+  std::string resultIndices; ///< In place: as they are written, `b, s, h`.
   bool isInPlace;
 };
 
@@ -116,7 +121,14 @@ void FormulaChecker::reportUnknownIndex(StringRef name, SMRange range) {
   if (!isInPlace)
     scope.reportUnknownName(name, range, diag::UnknownIndex);
   else if (unreduced.insert({name, range}).second)
-    diags.report(range.Start, diag::IndexNotReduced).range(range) << name;
+    reportNotReduced(name, range);
+}
+
+void FormulaChecker::reportNotReduced(StringRef name, SMRange range) {
+  DiagnosticBuilder error = diags.report(range.Start, diag::IndexNotReduced).range(range) << name;
+  if (!resultIndices.empty() && !StringRef(resultIndices).contains('('))
+    error.note(SMLoc(), diag::NameInstead) << "if the result has this index, too, name it before the '=', as in '[" +
+                                                  resultIndices + ", " + name.str() + "]'";
 }
 
 /// The parts of a dim are indices, and none of them stands on another dim of the access, too.
@@ -341,7 +353,10 @@ void stage::sema::checkFormula(FormulaScope &scope, DiagnosticEngine &diags, Arr
       else if (!result.insert({name, range}).second)
         diags.report(range.Start, diag::IndexTwice).range(range) << name;
   }
-  IndexSet accessed = FormulaChecker(scope, diags, result, /*isInPlace=*/true).checkTop(formula);
+  std::string written;
+  for (const ast::Expr *index : indices)
+    written += (written.empty() ? "" : ", ") + textOf(index);
+  IndexSet accessed = FormulaChecker(scope, diags, result, /*isInPlace=*/true, written).checkTop(formula);
   checkReduced(diags, accessed, result);
   for (const auto &[name, range] : result)
     if (!accessed.count(name)) {

@@ -70,6 +70,19 @@ bool Launcher::isKey(StringRef word) const {
   return llvm::any_of(flags, [&](const LauncherFlag &flag) { return flag.key == word; });
 }
 
+std::string Launcher::listOthersWith(StringRef key) const {
+  std::string text;
+  for (const ast::Decl *decl : getFile().decls) {
+    auto *other = llvm::dyn_cast<ast::LauncherDecl>(decl);
+    if (!other || other->name.name == getName())
+      continue;
+    std::optional<Launcher> made = make(*program, *other);
+    if (made && made->isKey(key))
+      text += (text.empty() ? "'--launcher=" : "' and '--launcher=") + other->name.name.str();
+  }
+  return text.empty() ? text : text + "'";
+}
+
 std::vector<Candidate> Launcher::getKeys() const {
   std::vector<Candidate> keys;
   for (const LauncherFlag &flag : flags)
@@ -178,11 +191,14 @@ std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, Array
         continue;
       }
       DiagnosticBuilder error = diags.report(loc, diag::UnknownFlag) << getName() << key;
+      std::string others = listOthersWith(key);
       std::vector<Candidate> keys = getKeys();
       // `--tp`: who knows the parameter means its flag.
       auto meant = llvm::find_if(params, [&](const ast::Param *param) { return param->name.name == key.ltrim('-'); });
       std::string listed = meant != params.end() ? listFlags((*meant)->name.name) : "";
-      if (!listed.empty())
+      if (!others.empty())
+        error.note(SMLoc(), diag::NameInstead) << "it is a flag of " + others;
+      else if (!listed.empty())
         error.note((*meant)->name.loc(), diag::FlagsOfParameter) << (*meant)->name.name << listed;
       else if (const Candidate *nearest = findNearest(key, keys))
         error.note(nearest->loc, diag::DidYouMean) << nearest->name;
@@ -477,6 +493,14 @@ void Launcher::reportContradiction(Evaluator &evaluator, unsigned param, const S
                                                    << getName() << ast::textOf(read.front()->stmt->condition);
 }
 
+/// Where the first flag stands that says a parameter; invalid: none does.
+SMRange Launcher::findPlace(unsigned param, const Seen &seen) const {
+  for (size_t i = 0; i != flags.size(); ++i)
+    if (flags[i].param == param && seen[i])
+      return {seen[i]->loc, seen[i]->loc};
+  return {};
+}
+
 std::optional<std::vector<NamedValue>> Launcher::read(Evaluator &evaluator, ArrayRef<std::string> words,
                                                       ArrayRef<SMLoc> places, std::vector<std::string> *ignored) const {
   std::optional<Seen> seen = match(words, places, ignored, evaluator.getDiags());
@@ -497,7 +521,7 @@ std::optional<std::vector<NamedValue>> Launcher::read(Evaluator &evaluator, Arra
       value = evaluator.convert(*value, param, callee, SMRange());
       ok &= value.has_value();
       if (value)
-        arguments.push_back({{param.name.name, SMRange()}, *value, SMRange()});
+        arguments.push_back({{param.name.name, SMRange()}, *value, findPlace(i, *seen)});
     }
     if (value || standard)
       callee.define(param.name.name, value ? *value : *standard);

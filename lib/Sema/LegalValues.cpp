@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Evaluator.h"
+#include "stage/Support/Origins.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -75,13 +76,14 @@ bool Evaluator::checkLegal(const CTValue &value, const ast::Param &param, const 
   }
   if (isLegal)
     return true;
-  diags.report(range.Start, diag::ValueNotLegal)
-      .range(range)
-      .with(param.name.name, format(*legal),
-            value.getKind() == CTValue::Kind::String ? "the text \"" + format(value) + "\": leave the quotes out"
-                                                     : format(value))
-      .note(param.legal->loc(), diag::LegalHere)
-      .with(param.name.name);
+  DiagnosticBuilder error =
+      diags.report(range.Start, diag::ValueNotLegal)
+          .range(range)
+          .with(param.name.name, format(*legal),
+                value.getKind() == CTValue::Kind::String ? "the text \"" + format(value) + "\": leave the quotes out"
+                                                         : format(value));
+  error.note(param.legal->loc(), diag::LegalHere) << param.name.name;
+  setOrigin(error, value.getOrigin());
   return false;
 }
 

@@ -21,6 +21,7 @@
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Suggestions.h"
+#include "stage/Support/Origins.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -365,6 +366,14 @@ static std::string findFormOfFlag(const Program &program, const ast::Param &para
   return "";
 }
 
+bool stage::sema::suggestOwner(DiagnosticBuilder &error, const Program &program, ArrayRef<ast::Param> params,
+                               StringRef name, ArrayRef<StringRef> others) {
+  auto *owner = llvm::dyn_cast_or_null<ast::StrategyDecl>(findOwner(program, params, name, others));
+  if (owner)
+    error.note(findParam(owner->params, name)->name.loc(), diag::OtherHasParameter) << owner->name.name << name;
+  return owner;
+}
+
 void stage::sema::explainArgument(DiagnosticBuilder &error, const Program *program, ArrayRef<ast::Param> params,
                                   const ast::Ident &name, StringRef value, ArrayRef<StringRef> others) {
   std::vector<Candidate> names;
@@ -378,12 +387,8 @@ void stage::sema::explainArgument(DiagnosticBuilder &error, const Program *progr
   }
   auto isSpelledAlike = [&](const Candidate &known) { return known.name.equals_insensitive(name.name); };
   if (program && llvm::none_of(names, isSpelledAlike)) {
-    const ast::Decl *owner = findOwner(*program, params, name.name, others);
-    if (llvm::isa_and_nonnull<ast::StrategyDecl>(owner)) {
-      error.note(findParam(ast::getParams(*owner), name.name)->name.loc(), diag::OtherHasParameter)
-          << owner->name.name << name.name;
+    if (suggestOwner(error, *program, params, name.name, others))
       return;
-    }
     std::string form;
     if (const ast::Param *meant = findMeant(*program, params, name.name, value, form)) {
       // `distributed_optimizer = true` is a value of `zero`, which is none of both.
@@ -465,7 +470,9 @@ void stage::sema::explainMissingSizes(DiagnosticBuilder &error, const Program &p
   }
   StringRef name = model.name.name;
   if (config) {
-    error.note(config->name.loc(), diag::ConfigLacks) << config->name.name << entries;
+    setOrigin(error, config->name.range); // the place of the message, unless the config is the library's
+    error.note(program.isOfLibrary(*config) ? config->name.loc() : SMLoc(), diag::ConfigLacks)
+        << config->name.name << entries;
     return;
   }
   std::vector<std::string> configs = listConfigs(program, model);

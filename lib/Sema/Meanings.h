@@ -17,6 +17,10 @@ StringRef findMeant(const Program &program, ArrayRef<Candidate> known, StringRef
 void suggestMeant(DiagnosticBuilder &error, const Program &program, StringRef name, SMRange at,
                   ArrayRef<Candidate> candidates);
 
+/// Adds to `error` which other strategy has the parameter `name` that the one with `params` lacks, and all those called
+/// `others`; false: none.
+bool suggestOwner(DiagnosticBuilder &error, const Program &program, ArrayRef<ast::Param> params, StringRef name,
+                  ArrayRef<StringRef> others);
 /// Adds to `error`, about an argument that a declaration lacks, what to write. `args` are the names of the others.
 void explainArgument(DiagnosticBuilder &error, const Program *program, ArrayRef<ast::Param> params,
                      const ast::Ident &name, StringRef value, ArrayRef<StringRef> others);

@@ -18,6 +18,12 @@ OverrideValue OverrideValue::read(StringRef text) {
   return expression(text);
 }
 
+bool OverrideValue::isRange() const {
+  auto *expression = std::get_if<Expression>(&value);
+  return expression && expression->text.find_first_of("([\"") == std::string::npos &&
+         StringRef(expression->text).contains("..");
+}
+
 std::string OverrideValue::getSpelling() const {
   if (const int64_t *number = getInteger())
     return std::to_string(*number);
@@ -154,6 +160,10 @@ void Overrides::explainUnknown(DiagnosticBuilder &error, const Define &define, S
   constexpr size_t mostListed = 40;
   const Candidate *nearest = findNearest(last, candidates);
   StringRef meant = nearest ? nearest->name : findMeant(program, candidates, last);
+  // `-D t=2` is the shortest name that begins so.
+  for (const Candidate &candidate : meant.empty() && !last.empty() ? candidates : ArrayRef<Candidate>())
+    if (candidate.name.startswith_insensitive(last) && (meant.empty() || candidate.name.size() < meant.size()))
+      meant = candidate.name;
   if (!names.empty() && names.size() <= mostListed && (meant.empty() || name.count('.') > 1)) {
     error.note(SMLoc(), diag::DefineOwner) << owner << llvm::join(names, ", ");
   } else if (!meant.empty()) {
@@ -193,4 +203,12 @@ std::vector<std::pair<StringRef, const ast::Expr *>> Overrides::listValues(Strin
     if (define.owner == owner)
       values.emplace_back(define.target, define.value);
   return values;
+}
+
+void stage::sema::reportRangeOfValues(DiagnosticEngine &diags, SMRange place, StringRef name) {
+  DiagnosticBuilder error = diags.report(place.Start, diag::ArgumentKind) << ("'" + name + "'").str() << "one number"
+                                                                          << "a range";
+  if (place.isValid())
+    error.range(place);
+  error.note(SMLoc(), diag::NameInstead) << ("values to compare are listed: '-D " + name + "=1,2,4,8'").str();
 }

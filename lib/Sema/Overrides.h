@@ -56,6 +56,9 @@ private:
   bool valid = true;
 };
 
+/// `-D tp=1..8`: reports a range in place of numbers to compare. An invalid `place`: that of no value.
+void reportRangeOfValues(DiagnosticEngine &diags, SMRange place, StringRef name);
+
 } // namespace stage::sema
 
 #endif // STAGE_LIB_SEMA_OVERRIDES_H

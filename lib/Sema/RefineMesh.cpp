@@ -45,10 +45,12 @@ public:
     if (!checkCuts() || !checkSharedNames())
       return false;
     for (const Place &place : listPlaces(first))
-      place.axis->size == 1 ? addAtom(place.axis->name, 1, place.axis->networkDim) : addAtoms(place);
+      place.axis->size == 1 ? addAtom(place.axis->name, 1, *place.axis) : addAtoms(place);
     for (const Place &place : listPlaces(second))
       if (place.axis->size == 1 && !strategy.findAxis(place.axis->name.name))
-        addAtom(place.axis->name, 1, first.back().networkDim ? std::optional<int64_t>(0) : std::nullopt);
+        strategy.mesh.push_back({place.axis->name, 1,
+                                 first.back().networkDim ? std::optional<int64_t>(0) : std::nullopt,
+                                 place.axis->origin});
     for (ArrayRef<BoundAxis> reading : {ArrayRef<BoundAxis>(first), second})
       for (const Place &place : listPlaces(reading))
         addAlias(place);
@@ -143,8 +145,8 @@ private:
     return true;
   }
 
-  void addAtom(ast::Ident name, int64_t size, std::optional<int64_t> networkDim) {
-    strategy.mesh.push_back({name, size, networkDim});
+  void addAtom(ast::Ident name, int64_t size, const BoundAxis &of) {
+    strategy.mesh.push_back({name, size, of.networkDim, of.origin});
   }
 
   /// The pieces into which an axis of the first reading is cut, outermost first.
@@ -161,7 +163,7 @@ private:
       if (distances.size() > 2)
         name = namePiece(place, begin, end, distances.size() - 1 - piece);
       atoms[begin] = strategy.mesh.size();
-      addAtom(name, end / begin, place.axis->networkDim);
+      addAtom(name, end / begin, *place.axis);
     }
   }
 

@@ -207,6 +207,7 @@ bool ScheduleRunner::runVirtual(const ast::VirtualStmt *stmt, const Environment 
   sawVirtual = true;
   placement = stmt;
   result.chunks = *count;
+  result.chunksOrigin = getOrigin(stmt->count, env);
   if (!stmt->place)
     return true;
   std::vector<int64_t> &places = result.virtualStages.emplace_back();

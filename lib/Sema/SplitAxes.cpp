@@ -29,7 +29,7 @@ static void split(BoundStrategy &strategy, StringRef name, int64_t size, SizeCon
   const BoundAxis whole = *axis;
   auto makePiece = [&](char number, int64_t pieceSize) {
     std::string text = (whole.name.name + "." + llvm::Twine(number)).str(); // the context keeps it
-    return BoundAxis{{sizes.symbol(text).getSymbol(), whole.name.range}, pieceSize, whole.networkDim};
+    return BoundAxis{{sizes.symbol(text).getSymbol(), whole.name.range}, pieceSize, whole.networkDim, whole.origin};
   };
   BoundAxis outer = makePiece('0', size), inner = makePiece('1', whole.size / size);
   *axis = outer;

@@ -174,13 +174,18 @@ private:
       ended = true;
       return;
     }
+    // So are those of a list that begins on the first line.
+    StringRef listed = text.trim();
+    bool beginsList = !value && !numRequests && !numFaults && listed.consume_front("[") &&
+                      (listed.empty() || listed.ltrim().startswith("{"));
+    bool isList = beginsList || (value && value->getAsArray());
+    ended |= beginsList;
     if (!object) {
-      fault(draft, "", diag::BadRequest) << (!value ? error
-                                             : value->getAsArray()
-                                                 ? "this is a list: write each object on a line of its own, without "
-                                                   "'[', ']' and the commas between objects"
-                                                 : "this is none; write one as in {\"arrival\": 0.5, \"prompt\": "
-                                                   "100, \"output\": 20}");
+      fault(draft, "", diag::BadRequest) << (isList ? "this is a list: write each object on a line of its own, without "
+                                                      "'[', ']' and the commas between objects"
+                                             : !value ? error
+                                                      : "this is none; write one as in {\"arrival\": 0.5, \"prompt\": "
+                                                        "100, \"output\": 20}");
       return;
     }
     // In the order of the line, which is not that of the object.

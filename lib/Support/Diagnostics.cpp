@@ -1,7 +1,7 @@
 //===- Diagnostics.cpp - located messages with stable codes ---------------===//
 #include "stage/Support/Diagnostics.h"
 #include "stage/Support/Escape.h"
-#include "stage/Support/Subjects.h"
+#include "stage/Support/Origins.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -32,6 +32,11 @@ DiagnosticBuilder &&DiagnosticBuilder::range(SMRange range) {
 DiagnosticBuilder &&DiagnosticBuilder::note(SMLoc loc, diag::Message<> message) {
   open(loc, message);
   return std::move(*this);
+}
+
+void stage::setOrigin(DiagnosticBuilder &message, SMRange origin) {
+  if (origin.isValid())
+    message.note(origin.Start, diag::OriginHere).range(origin);
 }
 
 DiagnosticBuilder &&DiagnosticBuilder::fixIt(SMRange range, const llvm::Twine &text) {
@@ -110,12 +115,12 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
   if (!consumer)
     return;
   SMLoc shownAt = worst == Severity::Remark ? first.loc : getShownPlace(first.loc);
-  SMRange given;
-  unsigned ofUser = userPlace.isValid() ? sources.FindBufferContainingLoc(userPlace) : 0;
+  llvm::SmallVector<SMRange, 1> origins;
   for (const DiagnosticBuilder::Part &part : llvm::drop_begin(builder.parts))
-    if (part.id == diag::Subject.id && ofUser && worst != Severity::Remark && !given.isValid())
-      given = findGiven(sources.getMemoryBuffer(ofUser)->getBuffer(), userPlace, part.arguments[0], part.arguments[1]);
-  shownAt = given.isValid() ? given.Start : shownAt;
+    if (part.id == diag::OriginHere.id && worst != Severity::Remark && sources.FindBufferContainingLoc(part.loc) &&
+        !isInLibrary(part.loc))
+      origins.push_back(part.ranges.front());
+  shownAt = origins.empty() ? shownAt : origins.front().Start;
   if (isRepeated(builder, shownAt) || (worst == Severity::Remark && !showRemarks))
     return;
   if (numErrors > maxErrors) {
@@ -134,16 +139,14 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
       own.fixIts.clear();
     }
     shown.loc = shownAt;
-    shown.ranges.clear();
-    if (given.isValid())
-      shown.ranges.push_back(given);
+    shown.ranges = origins;
     shown.fixIts.clear();
     message = makeValue(shown, worst);
     if (first.loc.isValid())
       message.notes.push_back(makeValue(own, Severity::Note));
   }
   for (const DiagnosticBuilder::Part &note : llvm::drop_begin(builder.parts))
-    if (note.id != diag::Subject.id && !(given.isValid() && note.loc == shownAt))
+    if (note.id != diag::OriginHere.id)
       message.notes.push_back(makeValue(note, note.id->severity));
   consumer->handle(message, sources);
 }

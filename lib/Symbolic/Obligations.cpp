@@ -1,7 +1,6 @@
 //===- Obligations.cpp - what sizes owe, and whether it is paid -----------===//
-#include "stage/Support/Subjects.h"
 #include "stage/Symbolic/Diagnostics.h"
-#include "stage/Symbolic/Size.h"
+#include "stage/Symbolic/SizeMessages.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace stage;
@@ -59,21 +58,8 @@ static bool namesAtoms(Size size) {
          });
 }
 
-/// `4 and 8` of 64 near 6: the divisors below and above. Where none is near, 1 stands for those below.
-static std::string listDivisorsNear(int64_t number, int64_t near) {
-  constexpr int64_t mostTried = 1 << 16;
-  auto find = [&](int64_t from, int64_t step) -> int64_t {
-    for (int64_t i = 0, each = from; i < mostTried && each > 0 && each <= number; ++i, each += step)
-      if (number % each == 0)
-        return each;
-    return 0;
-  };
-  int64_t below = std::max<int64_t>(find(std::min(near, number), -1), 1), above = find(near, 1);
-  return std::to_string(below) + (above && above != below ? " and " + std::to_string(above) : "");
-}
-
 static DiagnosticBuilder report(const Obligations::Obligation &owed, const Rational &left, const Rational &right,
-                                DiagnosticEngine &diags) {
+                                const SizeBinding &binding, DiagnosticEngine &diags) {
   std::string first = describe(owed.left, left);
   if (owed.kind == Obligations::Kind::Positive)
     return diags.report(owed.loc, diag::SizeNotPositive) << first << owed.reason;
@@ -81,12 +67,8 @@ static DiagnosticBuilder report(const Obligations::Obligation &owed, const Ratio
   if (owed.kind == Obligations::Kind::Divides) {
     DiagnosticBuilder error = diags.report(owed.loc, diag::SizeNotDivisible) << first << second << owed.reason;
     // A size that has a name can be written otherwise.
-    if (!owed.left.getSymbol().empty() && left.isInteger() && right.isInteger() && right.num > 1 && left.num > 0) {
-      int64_t below = int64_t(left.num / right.num * right.num), step = int64_t(right.num);
-      error.note(SMLoc(), diag::NearestMultiples)
-          << step << (below ? std::to_string(below) + " and " : std::string()) + std::to_string(below + step)
-          << int64_t(left.num) << listDivisorsNear(int64_t(left.num), step);
-    }
+    if (!owed.left.getSymbol().empty())
+      noteNearest(error, owed.left, owed.right, binding);
     return error;
   }
   if (owed.kind == Obligations::Kind::Equal)
@@ -94,8 +76,31 @@ static DiagnosticBuilder report(const Obligations::Obligation &owed, const Ratio
   return diags.report(owed.loc, diag::SizeTooLarge) << first << second << owed.reason;
 }
 
+/// Whether an obligation is broken because a division is: with `D / H` no integer, D/H is no size either.
+static bool followsFrom(const Obligations::Obligation &owed, llvm::ArrayRef<const Obligations::Obligation *> broken) {
+  if (owed.kind != Obligations::Kind::Divides || !owed.right.getConstant())
+    return false;
+  std::vector<std::string> symbols = collectSymbols(owed.left);
+  return llvm::any_of(broken, [&](const Obligations::Obligation *division) {
+    std::vector<std::string> both = collectSymbols(division->left);
+    llvm::append_range(both, collectSymbols(division->right));
+    return llvm::all_of(both, [&](const std::string &symbol) { return llvm::is_contained(symbols, symbol); });
+  });
+}
+
+/// A number that does not divide is the one to change, rather than what it divides, which may have been chosen for
+/// other reasons; several divisors may all be right, and the number too small.
+static void setOrigins(DiagnosticBuilder &message, const Obligations::Obligation &owed, const SizeBinding &binding) {
+  bool isOfOne = collectSymbols(owed.right).size() == 1;
+  for (Size size : {isOfOne ? owed.right : owed.left, isOfOne ? owed.left : owed.right})
+    for (const std::string &name : collectSymbols(size))
+      if (std::optional<int64_t> value = binding.lookup(name); value && *value != 1)
+        setOrigin(message, findOrigin(size.getContext(), name));
+}
+
 bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) const {
   bool allHold = true;
+  std::vector<const Obligation *> broken; ///< Divisions by something that has a name.
   for (const Obligation &owed : obligations) {
     SizeValue values[2];
     bool failed = false;
@@ -122,14 +127,13 @@ bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) con
     if (failed || holds(owed.kind, values[0].value, values[1].value))
       continue;
     allHold = false;
-    DiagnosticBuilder message = report(owed, values[0].value, values[1].value, diags);
-    // Where ranks divide a dim, a job gives both numbers; one that divides alone is chosen for the sake of it.
-    bool isOfOne = owed.kind == Kind::Divides && collectSymbols(owed.right).size() == 1;
-    if (owed.kind == Kind::Divides && llvm::StringRef(owed.reason).contains(" is split over "))
-      for (Size size : {isOfOne ? owed.right : owed.left, isOfOne ? owed.left : owed.right})
-        for (const std::string &name : collectSymbols(size))
-          if (std::optional<int64_t> value = binding.lookup(name); value && *value != 1)
-            setSubject(message, name, std::to_string(*value));
+    if (followsFrom(owed, broken))
+      continue;
+    DiagnosticBuilder message = report(owed, values[0].value, values[1].value, binding, diags);
+    if (owed.kind == Kind::Divides && !owed.right.getConstant()) {
+      setOrigins(message, owed, binding);
+      broken.push_back(&owed);
+    }
     std::string symbols = describeSymbols(owed.left, namesAtoms(owed.right) ? Size() : owed.right, binding);
     if (!symbols.empty())
       message.note(SMLoc(), diag::WhereValues) << symbols;

@@ -166,6 +166,7 @@ struct SizeContext::Impl {
   Size share(AtomKind kind, llvm::StringRef table, llvm::ArrayRef<Size> args);
 
   SizeContext &context;
+  llvm::StringMap<SMRange> origins; ///< Of numbers of symbols (stage/Symbolic/SizeMessages.h).
   llvm::BumpPtrAllocator arena;
   llvm::DenseSet<const Atom *, NodeInfo<Atom>> atoms;
   llvm::DenseSet<const Monomial *, NodeInfo<Monomial>> monomials;

@@ -104,6 +104,7 @@ public:
   DiagnosticEngine &getDiags() { return diags; }
 
 private:
+  void setOrigins(DiagnosticBuilder &error, const ast::Expr *expr, const Environment &env);
   std::optional<CTValue> evaluateName(const ast::NameExpr *expr, const Environment &env);
   std::optional<CTValue> evaluateUnary(const ast::UnaryExpr *expr, const Environment &env);
   std::optional<CTValue> evaluateBinary(const ast::BinaryExpr *expr, const Environment &env);
@@ -157,6 +158,9 @@ private:
   uint64_t workLeft = maxWork;
   llvm::SmallVector<const ast::Node *, 4> calling; ///< Functions under evaluation.
 };
+
+/// Where the value of an expression is written: for a name, where that of the name is.
+SMRange getOrigin(const ast::Expr *expr, const Environment &env);
 
 } // namespace stage::sema
 

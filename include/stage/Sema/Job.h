@@ -44,6 +44,7 @@ struct BoundAxis {
   int64_t size = 1;
   /// The dimension of the network in which it lies, where the mesh says so.
   std::optional<int64_t> networkDim = std::nullopt;
+  SMRange origin = SMRange(); ///< Where its size is written.
 };
 
 /// `axis dp = (edp, ep);`: one name for several axes. So are the axes of `mesh (dp, tp) = (edp, ep);`, where these are

@@ -144,7 +144,10 @@ private:
   const ast::File &getFile(unsigned param) const { return isOfJob(param) ? getFile() : program->getFile(*strategy); }
   std::vector<const LauncherFlag *> getFlags(unsigned param) const;
   bool isKey(StringRef word) const;
+  SMRange findPlace(unsigned param, const Seen &seen) const;
   std::vector<Candidate> getKeys() const;
+  /// The other launchers of the file that have a key, as options; empty: none.
+  std::string listOthersWith(StringRef key) const;
   /// Whether the flag is written where its parameter has this value.
   bool holds(Evaluator &evaluator, const LauncherFlag &flag, const CTValue &value) const;
   /// Of the parameter's legal values, or else of its flags.

@@ -38,6 +38,8 @@ public:
     const Text *text = std::get_if<Text>(&value);
     return text ? &text->text : nullptr;
   }
+  /// `1..8`, which is no value of a number.
+  bool isRange() const;
   /// As the language writes it.
   std::string getSpelling() const;
 

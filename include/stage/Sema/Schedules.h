@@ -25,6 +25,7 @@ struct BoundSchedule {
   const ast::ScheduleDecl *decl = nullptr;
   /// Virtual stages per stage.
   int64_t chunks = 1;
+  SMRange chunksOrigin; ///< Where their number is written.
   /// Of the model: each virtual stage is placed as often.
   int64_t copies = 1;
   /// The virtual stage of chunk c of stage r, at [r][c]: for each copy a permutation of 0 .. p * chunks / copies - 1.

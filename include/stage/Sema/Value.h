@@ -117,6 +117,11 @@ public:
     return copy;
   }
 
+  /// Where the program says this value, as `3` of `tp = 3`; invalid: it is computed. Names and parameters carry it,
+  /// arithmetic drops it.
+  SMRange getOrigin() const { return origin; }
+  void setOrigin(SMRange newOrigin) { origin = newOrigin; }
+
   /// For messages: `a size`, `a list`.
   StringRef describeKind() const;
 
@@ -128,6 +133,7 @@ private:
   double real_ = 0;     ///< Real
   const void *pointer = nullptr; ///< Decl, Function, Foreign
   const void *tag = nullptr;
+  SMRange origin;
   StringRef text; ///< String, Word
   std::shared_ptr<const std::vector<CTValue>> elements;
   std::shared_ptr<const std::vector<NamedValue>> arguments;

@@ -38,6 +38,7 @@
 #include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include <set>
 
 using namespace stage;
@@ -79,6 +80,23 @@ private:
     return phases;
   }
 
+  /// Where a rule shards a dim of a value over the axis of the pipeline, which is what to change; if none names the
+  /// dim, where any rule shards over it.
+  std::optional<SMLoc> findShardRule(const Value &value) const {
+    std::optional<unsigned> place = value.sharding.getDimOf(*graph.pipeline.axis);
+    const Dim *dim = place ? value.type.shape[*place].dim : nullptr;
+    std::optional<SMLoc> found;
+    for (const Rule &rule : graph.rules) {
+      if (rule.kind != RuleKind::Shard || !rule.loc.isValid() ||
+          !llvm::is_contained(rule.axes, AxisId(*graph.pipeline.axis)))
+        continue;
+      if (dim && llvm::is_contained(rule.dims, dim->name))
+        return rule.loc;
+      found = found ? found : rule.loc;
+    }
+    return found;
+  }
+
   /// The ranks along the pipeline's axis run different layers: it cannot split a value too.
   void checkAxis() {
     if (layout.numStages == 1)
@@ -89,16 +107,13 @@ private:
       for (auto &result : op.getResults()) {
         if (reported || !((result->sharding.getSharded() | result->sharding.partial) & axis))
           continue;
-        // The rule that shards is the one to change.
-        SMLoc loc = op.loc;
-        for (const Rule &rule : graph.rules)
-          if (rule.kind == RuleKind::Shard && rule.loc.isValid() && loc == op.loc &&
-              llvm::is_contained(rule.axes, AxisId(*graph.pipeline.axis)))
-            loc = rule.loc;
+        SMLoc loc = findShardRule(*result).value_or(op.loc);
         DiagnosticBuilder error = diags.report(loc, diag::PipelineAxisShards)
                                   << graph.mesh[*graph.pipeline.axis].name << describe(*result);
         if (graph.pipeline.loc.isValid())
-          error.note(graph.pipeline.loc, diag::PipelineOverHere) << graph.mesh[*graph.pipeline.axis].name;
+          error.note(graph.pipeline.loc, diag::PipelineOverHere)
+              << graph.mesh[*graph.pipeline.axis].name
+              << llvm::join(llvm::map_range(graph.mesh.getAxes(), [](const Axis &known) { return known.name; }), ", ");
         if (loc != op.loc)
           error.note(op.loc, diag::SplitsHere) << describe(*result);
         reported = true;

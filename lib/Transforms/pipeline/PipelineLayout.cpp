@@ -2,7 +2,7 @@
 #include "PipelineLayout.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Schedule/Schedule.h"
-#include "stage/Support/Subjects.h"
+#include "stage/Symbolic/SizeMessages.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Suggestions.h"
 #include "llvm/ADT/DenseSet.h"
@@ -79,8 +79,8 @@ static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLa
     const Axis &axis = graph.mesh[*pipeline.axis];
     // `interleaved(v = 3)`: virtual stages are the schedule's.
     if (pipeline.chunks > 1)
-      setSubject(error, "", std::to_string(pipeline.chunks));
-    setSubject(error, axis.name, std::to_string(axis.size));
+      setOrigin(error, findOrigin(graph.sizes, virtualStagesName));
+    setOrigin(error, findOrigin(graph.sizes, axis.name));
   };
   if (iterations < parts) {
     blame(diags.report(pipeline.loc, diag::PipelineTooFewLayers).with(parts, describeRepeats(pipeline), iterations));

@@ -41,7 +41,7 @@
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Schedule/InferenceSymbols.h"
-#include "stage/Support/Subjects.h"
+#include "stage/Symbolic/SizeMessages.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/Suggestions.h"
@@ -167,7 +167,7 @@ private:
       DiagnosticBuilder error = diags.report(rule.loc, diag::SharedAxisDoesNotFit)
                                 << graph.mesh[axis].name << graph.mesh[axis].size << describeDims(rule, extents, left)
                                 << listDivisors(left);
-      setSubject(error, graph.mesh[axis].name, std::to_string(graph.mesh[axis].size));
+      setOrigin(error, findOrigin(graph.sizes, graph.mesh[axis].name));
       return;
     }
     int64_t size = 1, product = 1;
@@ -182,7 +182,7 @@ private:
     if (!rule.pattern && reportedBases.insert(base).second) {
       DiagnosticBuilder error = diags.report(rule.loc, diag::SharedAxisDoesNotFit)
                                 << base << size << describeDims(rule, extents, whole) << listDivisors(product);
-      setSubject(error, base, std::to_string(size));
+      setOrigin(error, findOrigin(graph.sizes, graph.mesh[axis].name));
     }
   }
 
