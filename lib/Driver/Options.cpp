@@ -145,10 +145,10 @@ cl::opt<std::string> importOutput("o", cl::desc("Write the program into <job.stg
                                   cl::sub(importCommand));
 cl::opt<bool> importForce("force", cl::desc("Replace <job.stg> if it exists"), cl::cat(importCategory),
                           cl::sub(importCommand));
-cl::list<std::string>
-    importIgnored("ignore",
-                  cl::desc("Go on without <field>, which is unknown, or has a value that the library's model does not support"),
-                  cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
+cl::list<std::string> importIgnored(
+    "ignore",
+    cl::desc("Go on without <field>, which is unknown, or has a value that the library's model does not support"),
+    cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importLauncher("launcher",
                                     cl::desc("The file has arguments of a framework, which this launcher of the "
                                              "library reads"),

@@ -19,8 +19,8 @@ static AxisSet findAxesOfPermutes(const Program &program) {
   return axes;
 }
 
-/// A block is made of all ranks along the axes inside of one axis, and of a whole part of those along that one: it looks
-/// alike from each rank.
+/// A block is made of all ranks along the axes inside of one axis, and of a whole part of those along that one: it
+/// looks alike from each rank.
 static bool endsWithAxis(const Mesh &mesh, int64_t block) {
   for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis) {
     int64_t stride = mesh.getStride(axis), size = mesh[axis].size;

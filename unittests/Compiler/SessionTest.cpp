@@ -62,9 +62,9 @@ TEST_F(SessionTest, RefusalIsAValue) {
     refusal = *result.getRefusal();
   }
   EXPECT_EQ(refusal->code, "axis-does-not-fit");
-  EXPECT_EQ(refusal->file, "job.stg");
-  EXPECT_EQ(std::pair(refusal->line, refusal->column), std::pair(9u, 14u)); // the strategy of the job
-  ASSERT_EQ(refusal->notes.size(), 1u);                                     // the rule of the library
+  EXPECT_EQ(refusal->file, "-D tp"); // the plan's own value
+  EXPECT_EQ(std::pair(refusal->line, refusal->column), std::pair(1u, 1u));
+  ASSERT_EQ(refusal->notes.size(), 1u); // the rule of the library
   EXPECT_EQ(refusal->notes.front().severity, Severity::Note);
   // It concerns no other plan.
   EXPECT_TRUE(session.compile(Plan("pretrain")).getReport());

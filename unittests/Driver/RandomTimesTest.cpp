@@ -269,8 +269,8 @@ TEST_F(RandomTimesTest, RanksOfAClassLieAlike) {
     const Mesh &mesh = c->graph->mesh;
     if (mesh.isUneven())
       return;
-    Machine machine = random.chance(50) ? Machine(makeMachine(random))
-                                        : Machine(makeMachine(random)).usedBy(mesh.getNumRanks());
+    Machine machine =
+        random.chance(50) ? Machine(makeMachine(random)) : Machine(makeMachine(random)).usedBy(mesh.getNumRanks());
     RankClasses classes(*c->program, machine.getBlockSizes(), /*apart=*/false);
     GroupTable groups(*c->program);
     AxisSet neighbours = c->graph->pipeline.axis ? AxisSet(1) << *c->graph->pipeline.axis : 0;

@@ -78,9 +78,9 @@ TEST_F(RankClassesTest, RanksAreAlikeWhereBlocksEndAlike) {
   EXPECT_EQ(count(4), 2u);
   EXPECT_EQ(count(8), 2u);
   EXPECT_EQ(count(72), 2u); // the whole job
-  EXPECT_EQ(count(3), 2u); // no message between stages stays in a block
-  EXPECT_EQ(count(6), 4u); // those of dp = 0 and 1 do
-  EXPECT_EQ(count(5), 4u); // that of dp = 0 does
+  EXPECT_EQ(count(3), 2u);  // no message between stages stays in a block
+  EXPECT_EQ(count(6), 4u);  // those of dp = 0 and 1 do
+  EXPECT_EQ(count(5), 4u);  // that of dp = 0 does
   EXPECT_EQ(count(7), 4u);
   EXPECT_EQ(RankClasses(*program, {}, false).listMembers({.axes = 0b10, .stages = {}}, 6),
             (std::vector<int64_t>{4, 5, 6, 7}));
@@ -88,8 +88,8 @@ TEST_F(RankClassesTest, RanksAreAlikeWhereBlocksEndAlike) {
             (std::vector<int64_t>{4, 5, 6, 7}));
 }
 
-/// In blocks of 6 ranks: 0 to 3, 4 5 | 6 7, 8 to 11 of the first stage. The ranks of dp = 1 are in two blocks, those of 0
-/// and of 2 in one; tp = 0 and 1 are with the one half of dp, 2 and 3 with the other.
+/// In blocks of 6 ranks: 0 to 3, 4 5 | 6 7, 8 to 11 of the first stage. The ranks of dp = 1 are in two blocks, those of
+/// 0 and of 2 in one; tp = 0 and 1 are with the one half of dp, 2 and 3 with the other.
 TEST_F(RankClassesTest, ABlockCutsAGroup) {
   ASSERT_NO_FATAL_FAILURE(buildWith("", "pp = 2, dp = 3, tp = 4"));
   RankClasses classes(*program, {6}, /*apart=*/false);
