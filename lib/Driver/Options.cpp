@@ -9,7 +9,6 @@
 #include "stage/Support/Ranges.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -368,24 +367,37 @@ static std::string listValues(llvm::StringRef option) {
   return option == emit.ArgStr ? joinValues(emit) : option == report.ArgStr ? joinValues(report) : "";
 }
 
-/// The launcher of the library that reads a flag of this name, by the text of its file; empty: none does.
-static std::string findLauncherOfFlag(llvm::StringRef name) {
+namespace {
+/// A flag that a launcher of the library reads; an empty launcher: none does.
+struct FrameworkFlag {
+  std::string launcher;
+  std::string option; ///< Of this command, for the same; empty: none.
+};
+} // namespace
+
+/// By the text of the library's file, where the comment above a flag says `the option is`.
+static FrameworkFlag findFrameworkFlag(llvm::StringRef name) {
   llvm::SmallString<128> path(getStdlibFolder(programName.c_str()));
   llvm::sys::path::append(path, "launchers.stg");
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
-    return "";
-  llvm::StringRef text = (*buffer)->getBuffer(), launcher;
+    return {};
+  FrameworkFlag found;
+  llvm::StringRef text = (*buffer)->getBuffer(), before;
   std::string flag = ("\"--" + name + "\"").str();
   while (!text.empty()) {
     auto [line, rest] = text.split('\n');
     text = rest;
-    if (line.consume_front("launcher "))
-      launcher = line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-    else if (line.contains(flag))
-      return launcher.str();
+    if (line.consume_front("launcher ")) {
+      found.launcher = line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }).str();
+    } else if (line.contains(flag)) {
+      if (before.ltrim().startswith("//"))
+        found.option = before.split("the option is `").second.split('`').first.str();
+      return found;
+    }
+    before = line;
   }
-  return "";
+  return {};
 }
 
 /// Options that people know from other commands and other tools.
@@ -406,19 +418,15 @@ static std::string explainOption(llvm::StringRef command, llvm::StringRef name, 
     return "traces are written by '-o FOLDER', and a report by '--report=json > report.json'";
   if (name == "verbose" || name == "debug")
     return "'--remarks' says why each collective is there, and '--report=full' shows all numbers";
-  // Flags of vLLM and SGLang.
-  llvm::StringRef ofServer = llvm::StringSwitch<llvm::StringRef>(name)
-                                 .Cases("max-num-seqs", "max-running-requests", "max-sequences")
-                                 .Case("max-num-batched-tokens", "token-budget")
-                                 .Cases("block-size", "page-size", "block")
-                                 .Default("");
+  if (!name.contains('-') && !name.contains('_'))
+    return "";
+  FrameworkFlag flag = findFrameworkFlag(name);
+  if (flag.launcher.empty())
+    return "";
   std::string here =
-      ofServer.empty() ? "" : ("here it is '--" + ofServer + (value.empty() ? "" : "=" + value) + "'").str();
-  std::string launcher = name.contains('-') || name.contains('_') ? findLauncherOfFlag(name) : "";
-  if (launcher.empty())
-    return here;
-  return (here.empty() ? "" : here + "; ") + "it is a flag of a framework: 'stagec import --launcher=" + launcher +
-         " args.txt' makes a job of such flags, and 'stagec job.stg --as=" + launcher + "' writes them";
+      flag.option.empty() ? "" : "here it is '" + flag.option + (value.empty() ? "" : "=" + value.str()) + "'; ";
+  return here + "it is a flag of a framework: 'stagec import --launcher=" + flag.launcher +
+         " args.txt' makes a job of such flags, and 'stagec job.stg --as=" + flag.launcher + "' writes them";
 }
 
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {

@@ -99,7 +99,7 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
       return std::nullopt;
     }
     Value *value = expectTensor(lower(argument->value, env, place), argument->value->range,
-                                suggestSwap(expr, decl.params, argument, env));
+                                [&] { return suggestSwap(expr, decl.params, argument, env); });
     if (!value)
       return std::nullopt;
     tensors.push_back({value, argument->value->range});
@@ -190,7 +190,7 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
     if (param.tensor) {
       const ast::Expr *given = argument ? argument->value : param.defaultValue;
       Value *value = expectTensor(argument ? lower(given, env, place) : lower(given, body, inside), given->range,
-                                  suggestSwap(expr, decl.params, argument, env));
+                                  [&] { return suggestSwap(expr, decl.params, argument, env); });
       if (!value)
         return std::nullopt;
       before.push_back({value, given->range});

@@ -21,7 +21,8 @@
 
 using namespace stage;
 
-Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange range, llvm::StringRef instead) {
+Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange range,
+                                    llvm::function_ref<std::string()> suggest) {
   if (!value)
     return nullptr;
   if (value->isForeign())
@@ -32,7 +33,7 @@ Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange
   }
   DiagnosticBuilder message = diags.report(range.Start, diag::ExpectedTensor) << value->describeKind();
   message.range(range);
-  if (!instead.empty())
+  if (std::string instead = suggest ? suggest() : ""; !instead.empty())
     message.note(SMLoc(), diag::OperandsInOtherOrder) << instead;
   return nullptr;
 }

@@ -123,8 +123,9 @@ private:
   bool mentionsTensors(const ast::Expr *expr, const Environment &env);
   std::string describe(const TensorType &type) const;
   void collectAddends(const ast::Expr *expr, const Environment &env, llvm::SmallVectorImpl<const ast::Expr *> &addends);
-  /// `instead`: the call with its arguments in the other order, where these fit; empty: no such call.
-  Value *expectTensor(const std::optional<CTValue> &value, SMRange range, llvm::StringRef instead = "");
+  /// `suggest`, of a value that is none: the call with its arguments in the other order, where these fit, or "".
+  Value *expectTensor(const std::optional<CTValue> &value, SMRange range,
+                      llvm::function_ref<std::string()> suggest = nullptr);
   std::string suggestSwap(const ast::CallExpr &call, llvm::ArrayRef<ast::Param> params, const ast::Argument *tensor,
                           Environment &env);
 

@@ -17,7 +17,7 @@ using State = CandidateState;
 /// before. The same for any number of threads, as is the number of plans that are timed together.
 constexpr size_t firstRound = 64, growthOfRounds = 4, timedTogether = 8;
 /// Plans of neighbours have much in common (PlanStores.h).
-constexpr size_t neighboursTogether = 8;
+constexpr size_t neighborsTogether = 8;
 
 /// A code and its text without numbers, so that plans that are refused for the same reason are counted together.
 static std::string describeRefusal(llvm::ArrayRef<Diagnostic> messages) {
@@ -251,12 +251,12 @@ std::vector<Candidate *> Searcher::orderWaiting() {
   for (Candidate &candidate : candidates)
     if (candidate.state == State::Waiting)
       waiting.emplace_back(waiting.size(), &candidate);
-  ScatteredNumbers scattered(waiting.size() / neighboursTogether + 1);
-  std::vector<size_t> placeOf(waiting.size() / neighboursTogether + 1);
+  ScatteredNumbers scattered(waiting.size() / neighborsTogether + 1);
+  std::vector<size_t> placeOf(waiting.size() / neighborsTogether + 1);
   for (size_t i = 0; i != placeOf.size(); ++i)
     placeOf[scattered.get(i)] = i;
   for (auto &[place, candidate] : waiting)
-    place = placeOf[place / neighboursTogether];
+    place = placeOf[place / neighborsTogether];
   llvm::stable_sort(waiting, [](const auto &a, const auto &b) {
     return std::pair(a.second->time, a.first) < std::pair(b.second->time, b.first);
   });

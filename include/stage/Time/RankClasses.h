@@ -18,8 +18,9 @@
 // communicate with the same classes. The lowest rank therefore stands for its
 // class, and communicates with such ranks alone.
 //
-// An exchange of two coordinates of one cell, and of several for neighbours a rotation, keeps who communicates with
-// whom and over which level. So it keeps times.
+// Why this keeps times: if two coordinates of a cell are exchanged on all ranks, or, where ranks send to neighbours
+// along the axis, all of its coordinates are rotated, each rank still communicates with the same classes over the same
+// levels.
 //
 // Limits: cells multiply, so that k rules `slow rank (dp = i, tp = j)` make up to (k + 1)^2 classes per stage. Where
 // parts of a workload send each other tensors, each rank is a class.
