@@ -12,6 +12,7 @@
 #include "stage/Time/StepBound.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/pipeline/BuildProgram.h"
+#include "stage/Transforms/pipeline/CheckStageCount.h"
 #include "stage/Transforms/training/LossScale.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -116,6 +117,10 @@ bool stage::runFrontEnd(Compilation &c, const Plan &plan) {
 }
 
 bool stage::runMiddle(Compilation &c, const PassOptions &passes) {
+  if (!checkStageCount(*c.graph, c.diags)) {
+    noteRuleConditions(c);
+    return false;
+  }
   PassManager manager(getAllPasses(), c.diags, passes, llvm::errs());
   // The model may come with its backward, made for the microbatches of another plan.
   if (c.graph->findPhase(PhaseKind::Backward))

@@ -23,6 +23,7 @@
 #include "stage/IR/graph/SavedBytes.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/pipeline/CheckStageCount.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/raw_ostream.h"
@@ -252,21 +253,14 @@ static std::vector<int64_t> countMostInFlight(const Graph &graph) {
 std::optional<std::vector<int64_t>> stage::balanceStages(Graph &graph, const PipelineLayout &places,
                                                          DiagnosticEngine &diags) {
   const PipelineInfo &pipeline = graph.pipeline;
-  if (!checkSizes(graph, diags))
+  if (!checkStageCount(graph, diags) || !checkSizes(graph, diags))
     return std::nullopt;
   LoadCollector collector(graph, places);
   ChainLoad chain = collector.run();
   std::vector<int64_t> inFlight = countMostInFlight(graph);
   auto split = collector.hasFailed ? std::nullopt : splitBalanced(chain, inFlight);
   if (!split) {
-    int64_t iterations = 0;
-    for (const ChainLoad::Run &run : chain.runs)
-      iterations += run.count;
-    if (!collector.hasFailed && iterations < int64_t(inFlight.size()))
-      diags.report(pipeline.loc, diag::PipelineTooFewLayers)
-          << int64_t(inFlight.size()) << llvm::join(pipeline.repeats, "', '") << iterations;
-    else
-      diags.report(pipeline.loc, diag::PipelineLoads) << getName(pipeline.balance);
+    diags.report(pipeline.loc, diag::PipelineLoads) << getName(pipeline.balance);
     return std::nullopt;
   }
   std::string text;

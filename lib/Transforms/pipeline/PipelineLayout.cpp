@@ -2,9 +2,9 @@
 #include "PipelineLayout.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "stage/Schedule/Schedule.h"
-#include "stage/Symbolic/SizeMessages.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Suggestions.h"
+#include "stage/Transforms/pipeline/CheckStageCount.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -75,27 +75,8 @@ static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLa
       return pipeline.split;
     return {};
   }
-  auto blame = [&](DiagnosticBuilder error) {
-    const Axis &axis = graph.mesh[*pipeline.axis];
-    // `interleaved(v = 3)`: virtual stages are the schedule's.
-    if (pipeline.chunks > 1)
-      setOrigin(error, findOrigin(graph.sizes, virtualStagesName));
-    setOrigin(error, findOrigin(graph.sizes, axis.name));
-  };
-  if (iterations < parts) {
-    blame(diags.report(pipeline.loc, diag::PipelineTooFewLayers).with(parts, describeRepeats(pipeline), iterations));
+  if (!checkStageCount(graph, diags))
     return {};
-  }
-  if (iterations % parts) {
-    // The first virtual stages get one more, as the last one has the head of the model as well.
-    std::string split;
-    constexpr unsigned mostListed = 32;
-    for (int64_t i = 0; i < int64_t(parts) && parts <= mostListed; ++i)
-      split += (i ? ", " : "") + std::to_string(iterations / parts + (i < int64_t(iterations % parts)));
-    blame(diags.report(pipeline.loc, diag::PipelineUneven)
-              .with(iterations, describeRepeats(pipeline), parts, "[" + (split.empty() ? "..." : split) + "]"));
-    return {};
-  }
   return splitEvenly(iterations, parts);
 }
 
