@@ -200,7 +200,7 @@ static void printSensitivities(llvm::raw_ostream &os, const StepReport &step) {
   os << "\nwhat one change does to the step, in ms\n";
   if (step.sensitivities->areTooMany) {
     os << "  left out, as " << formatCount(step.time.numPlaced)
-       << " units would be placed for each; -D machine.memory.rate=..., for example, tries one\n";
+       << " units and tasks would be placed for each; -D machine.memory.rate=..., for example, tries one\n";
     return;
   }
   std::vector<Sensitivity> list = step.sensitivities->list;

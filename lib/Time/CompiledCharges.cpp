@@ -255,6 +255,7 @@ CompiledWalk::Counts CompiledWalk::getCounts() const {
   for (const ClassClock &clock : clocks) {
     counts.made += clock.compiler.getNumMade();
     counts.evaluated += clock.numEvaluated;
+    counts.tasks += clock.numTasks;
     counts.placed += clock.placed.size();
   }
   return counts;

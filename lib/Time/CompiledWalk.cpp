@@ -177,6 +177,7 @@ CompiledWalk::Progress CompiledWalk::runWhole(ClassClock &clock, unsigned number
     if (!evaluate(unit, *made))
       return Progress::Fails;
     ++clock.numEvaluated;
+    clock.numTasks += unit.getNumTasks();
     unit.findLimits(*made);
     listEntries(clock, unit, *made);
     run = made.get();
@@ -215,6 +216,7 @@ CompiledWalk::Progress CompiledWalk::runLanes(ClassClock &clock, unsigned number
     clock.positions.assign(unit.lanes.size(), {});
     clock.receives = unit.receives;
     ++clock.numEvaluated;
+    clock.numTasks += unit.getNumTasks();
   }
   // Messages mostly come in their order, so that those behind several that wait are looked at where nothing else goes
   // on.

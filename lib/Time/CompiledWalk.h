@@ -85,6 +85,7 @@ public:
     uint64_t made = 0;      ///< Tasks.
     uint64_t charged = 0;   ///< Units, for links and for taxes.
     uint64_t evaluated = 0; ///< Units.
+    uint64_t tasks = 0;     ///< Of those that were evaluated.
     uint64_t placed = 0;    ///< Units.
   };
   Counts getCounts() const;
@@ -126,7 +127,7 @@ private:
     std::vector<LanePosition> positions; ///< By lane.
     std::vector<uint32_t> receives;      ///< That have not ended.
     bool isTouched = false;
-    uint64_t numEvaluated = 0;
+    uint64_t numEvaluated = 0, numTasks = 0; ///< Units, and their tasks.
 
     bool isAtEnd(size_t lane) const { return positions[lane].next == unit->lanes[lane].size(); }
     UnitCharges &getCharges() { return *units[placed.size()].charges; }

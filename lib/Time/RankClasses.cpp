@@ -57,13 +57,16 @@ RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSi
     whole |= AxisSet(1) << *graph.pipeline.axis;
   std::vector<std::vector<int64_t>> named(mesh.getAxes().size()); // coordinates, by axis
   AxisSet permuted = graph.slowRanks.empty() && blockSizes.empty() ? 0 : findAxesOfPermutes(program);
-  std::vector<int64_t> crossing; // blocks that end within an axis, anywhere
+  std::vector<int64_t> periods(mesh.getAxes().size(), 1); // of neighbours along each axis
+  std::vector<int64_t> crossing;                          // blocks that end within an axis, anywhere
   for (int64_t block : blockSizes) {
     if (block >= mesh.getNumRanks())
       continue;
-    for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis)
-      if (block > mesh.getStride(axis) && block % (mesh.getStride(axis) * mesh[axis].size))
-        whole |= permuted & AxisSet(1) << axis; // some neighbours are in one block
+    for (AxisId axis : toList(permuted)) {
+      int64_t stride = mesh.getStride(axis), size = mesh[axis].size;
+      if (block > stride && block % (stride * size)) // some neighbours are in one block
+        periods[axis] = std::lcm(periods[axis], block % stride ? size : block / stride);
+    }
     if (!endsWithAxis(mesh, block))
       crossing.push_back(block);
   }
@@ -89,11 +92,13 @@ RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSi
       number += isNew;
       cells[coordinate] = cell->second;
     }
+    if (!(permuted >> axis & 1))
+      continue;
     // Neighbours of ranks that are not alike are not alike either.
-    if (permuted >> axis & 1 && number > 1) {
-      std::iota(cells.begin(), cells.end(), 0);
-      number = unsigned(cells.size());
-    }
+    int64_t period = number > 1 || mesh.isUneven() ? mesh[axis].size : periods[axis];
+    number = unsigned(mesh[axis].size % period ? mesh[axis].size : period);
+    for (int64_t coordinate = 0; coordinate < mesh[axis].size; ++coordinate)
+      cells[coordinate] = unsigned(coordinate % number);
   }
   unsigned numClasses = 1;
   for (unsigned count : numCells)

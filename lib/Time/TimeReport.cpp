@@ -145,7 +145,7 @@ static CompiledWalk::Outcome walkUnits(const TimedPart &part, DiagnosticEngine &
   report.step = walk.getStep();
   report.insideTables = walk.isInsideTables();
   report.isAssumed = walk.isAssumed();
-  report.numPlaced = walk.getCounts().placed;
+  report.numPlaced = walk.getCounts().placed + walk.getCounts().tasks;
   auto getOwner = [&](unsigned number) { return StageOwner{part.program, walk.getTasks(number).getStage().stage}; };
   for (unsigned number = 0; number < walk.getNumClasses(); ++number)
     addStage(report, walk.takeAccounts(number), getOwner(number), walk.getClasses(), walk.getRepresentative(number));

@@ -9,7 +9,9 @@ namespace {
 /// Two stages, ranks that do the same on each, and rules about some of them.
 class RankClassesTest : public ProgramTest {
 protected:
-  void buildWith(const std::string &rules, const std::string &mesh = "pp = 2, dp = 4") {
+  /// `permute`: an op on the value x of a layer, of which it makes z.
+  void buildWith(const std::string &rules, const std::string &mesh = "pp = 2, dp = 4",
+                 const std::string &permute = "") {
     build("graph Chain {\n  dim B;\n  mesh (" + mesh + R"();
   bind B = 8;
   microbatches 2;
@@ -29,6 +31,8 @@ protected:
     %x0 = input : f32[B] {_};
     %r = repeat layers [2] loop 0 (%x = %x0 : f32[B] {_}) : f32[B] {_} do {
       %g = param : f32[B] {_};
+      )" + permute +
+          R"(
       %y = scale(%x, %g) : f32[B] {_};
       yield %y;
     }
@@ -101,6 +105,33 @@ TEST_F(RankClassesTest, ABlockCutsAGroup) {
   for (int64_t rank : {0, 2, 4, 6, 12, 14, 16, 18})
     apart.insert(classes.find(rank));
   EXPECT_EQ(apart.size(), 8u);
+}
+
+/// Ranks that send to a neighbour: 0 1 | 2 3 | 4 5 | 6 7 have one in their block and one outside. In blocks of 3 of 8
+/// ranks no two lie alike.
+TEST_F(RankClassesTest, NeighboursAreAlikeFromBlockToBlock) {
+  ASSERT_NO_FATAL_FAILURE(buildWith("", "pp = 2, dp = 8", "%z = permute(%x) over dp by 1 : f32[B] {_};"));
+  auto list = [&](int64_t block) {
+    RankClasses classes(*program, {block}, /*apart=*/false);
+    std::vector<unsigned> numbers;
+    for (int64_t rank = 0; rank < 8; ++rank)
+      numbers.push_back(classes.find(rank));
+    return numbers;
+  };
+  using Numbers = std::vector<unsigned>;
+  EXPECT_EQ(list(2), (Numbers{0, 1, 0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(list(4), (Numbers{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(list(8), Numbers(8, 0));
+  EXPECT_EQ(list(3), (Numbers{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(RankClasses(*program, {2, 4}, false).getNumClasses(), 8u);
+  EXPECT_EQ(RankClasses(*program, {2}, false).getNumRanks(0), 4);
+}
+
+/// One that is slow has neighbours that wait for it, and these have others.
+TEST_F(RankClassesTest, NeighboursOfASlowRankAreNotAlike) {
+  ASSERT_NO_FATAL_FAILURE(
+      buildWith("slow (pp = 1, dp = 2) by 3/2;", "pp = 2, dp = 4", "%z = permute(%x) over dp by 1 : f32[B] {_};"));
+  EXPECT_EQ(RankClasses(*program, {2}, /*apart=*/false).getNumClasses(), 8u);
 }
 
 TEST_F(RankClassesTest, ASlowRankIsAClassOfEachStage) {

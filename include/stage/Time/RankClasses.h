@@ -13,14 +13,15 @@
 // coordinates are one cell, if the blocks of each level of the network look alike from them: of the ranks with one
 // coordinate, in their order, block ends lie where they lie among those with another one. For example, 64 of 72 ranks
 // of a domain do not end with dp = 12 of tp = 8, but each stage has 96 ranks, so that no message between stages stays
-// inside of a domain, and all data ranks are alike. Where some neighbours along an axis are in one block and others are
-// not, its coordinates are cells if ranks send to them. Groups and messages follow axes, so all ranks of a class
-// communicate with the same classes. The lowest rank therefore stands for its
-// class, and communicates with such ranks alone.
+// inside of a domain, and all data ranks are alike. Where ranks send to a neighbour along an axis, and some neighbours
+// are in one block while others are not, every k-th coordinate is of one cell if blocks have k coordinates each, and
+// else each is a cell. For example, a ring of 16 tensor ranks on nodes of 8 has 8 cells. Groups and messages follow
+// axes, so all ranks of a class communicate with the same classes. The lowest rank therefore stands for its class, and
+// communicates with such ranks alone.
 //
 // Why this keeps times: if two coordinates of a cell are exchanged on all ranks, or, where ranks send to neighbours
-// along the axis, all of its coordinates are rotated, each rank still communicates with the same classes over the same
-// levels.
+// along the axis, all coordinates are rotated by the distance of two of a cell, each rank still communicates with the
+// same classes over the same levels.
 //
 // Limits: cells multiply, so that k rules `slow rank (dp = i, tp = j)` make up to (k + 1)^2 classes per stage. Where
 // parts of a workload send each other tensors, each rank is a class.

@@ -81,7 +81,7 @@ struct TimeReport {
   std::vector<PathLink> path; ///< The longest first; all together take the step.
   __int128 busy = 0;          ///< Of all ranks together.
   StepTraits traits;
-  uint64_t numPlaced = 0; ///< Units that were placed in time, or tasks, where these are placed one by one.
+  uint64_t numPlaced = 0; ///< Units that were placed whole, and tasks that were placed one by one.
 };
 
 /// The time of a step of a program, or of the parts of a workload. The machine must be a declared one. Nothing after a
