@@ -215,16 +215,13 @@ std::string stage::driver::makeFlagPage(llvm::ArrayRef<DocEntry> all) {
     os << "\n## " << launcher->name.name << "\n\n"
        << llvm::join(launcher->doc, "\n") << "\n\nStrategy: " << makeLink(*found)
        << "\n\n| flag | in a job | meaning |\n|---|---|---|\n";
-    std::vector<std::string> ignored;
-    for (const ast::FlagStmt *flag : launcher->flags) {
+    for (const ast::FlagStmt *flag : launcher->flags)
       if (!flag->isIgnored())
         printFlag(os, *flag, *llvm::cast<ast::StrategyDecl>(found->decl));
-      else
-        for (const ast::StringExpr *name : flag->flags)
-          ignored.push_back("`" + name->text.str() + "`");
-    }
-    if (!ignored.empty())
-      os << "\nThese change no plan: " << llvm::join(ignored, ", ") << ".\n";
+    for (const ast::FlagStmt *flag : launcher->flags)
+      for (const ast::StringExpr *name : flag->isIgnored() ? llvm::ArrayRef(flag->flags) : llvm::None)
+        os << "| `" << makeCell(name->text.str()) << "` | changes no plan | " << makeCell(llvm::join(flag->doc, " "))
+           << " |\n";
   }
   return os.str();
 }
