@@ -17,6 +17,7 @@
 #include "stage/Time/PriceList.h"
 #include "stage/Time/StepTime.h"
 #include "stage/Time/TaskDurations.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
@@ -28,14 +29,32 @@ class MessagePrinter : public DiagnosticPrinter {
 public:
   MessagePrinter() : DiagnosticPrinter(llvm::errs()) {}
   void handle(const Diagnostic &diagnostic, const llvm::SourceMgr &sources) override {
+    if (holdsUnused && diagnostic.severity == Severity::Warning && diagnostic.code == "unused-value") {
+      unused.push_back({diagnostic, &sources});
+      return;
+    }
     hasPrinted = true;
     if (diagnostic.severity == Severity::Error && firstError.empty())
       firstError = diagnostic.code.str();
     DiagnosticPrinter::handle(diagnostic, sources);
   }
 
+  /// Warnings that a value is unused wait for the end of the phases that find errors: behind an error they say nothing,
+  /// as the error may be the cause.
+  void holdUnused() { holdsUnused = true; }
+  void releaseUnused() {
+    holdsUnused = false;
+    for (const auto &[diagnostic, sources] : std::exchange(unused, {}))
+      if (firstError.empty())
+        handle(diagnostic, *sources);
+  }
+
   bool hasPrinted = false;
   std::string firstError; ///< Its code.
+
+private:
+  bool holdsUnused = false;
+  std::vector<std::pair<Diagnostic, const llvm::SourceMgr *>> unused;
 };
 } // namespace
 
@@ -240,6 +259,8 @@ bool stage::driver::compile(Session &session, const DriverOptions &options, Serv
   if (options.emit == EmitKind::Ast)
     return printTree(session);
   Compilation c(session);
+  getPrinter().holdUnused();
+  auto release = llvm::make_scope_exit([] { getPrinter().releaseUnused(); });
   if (!session.load() || !bindPlan(c, options.plan))
     return false;
   if (options.emit == EmitKind::Job)
@@ -248,6 +269,7 @@ bool stage::driver::compile(Session &session, const DriverOptions &options, Serv
     return printArguments(c, options.launcher);
   if (!elaborate(c, options.plan))
     return false;
+  getPrinter().releaseUnused();
   if (options.emit == EmitKind::Graph) {
     print(llvm::outs(), *c.graph);
     return true;

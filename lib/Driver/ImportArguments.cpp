@@ -226,10 +226,9 @@ bool stage::driver::printArguments(Compilation &c, StringRef name) {
     return false;
   const sema::BoundJob &job = *c.job;
   if (job.strategy.decl != &launcher->getStrategy()) {
-    c.diags.report(job.decl->name.loc(), diag::LauncherOfOther).range(job.decl->name.range)
-        << name << launcher->getStrategy().name.name << job.decl->name.name
-        << (job.strategy.decl ? job.strategy.decl->name.name : "none")
-        << suggestLaunchers(c.session.getFiles(), job.strategy.decl);
+    c.diags.report(SMLoc(), diag::LauncherOfOther) << name << launcher->getStrategy().name.name << job.decl->name.name
+                                                   << (job.strategy.decl ? job.strategy.decl->name.name : "none")
+                                                   << suggestLaunchers(c.session.getFiles(), job.strategy.decl);
     return false;
   }
   sema::Evaluator evaluator(c.session.getFiles(), c.sizes, c.binding, c.obligations, c.diags);

@@ -16,6 +16,7 @@
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"
+#include "stage/Support/Origins.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 
@@ -235,9 +236,11 @@ static void explainSizes(DiagnosticBuilder &message, const TensorType &shape, co
     wanted += (wanted.empty() ? "" : ", ") + describeExtent(extent, binding);
     names += (names.empty() ? "" : ", ") + (extent.dim ? extent.dim->name : extent.size.str());
   }
-  message.note(value.loc, diag::NameInstead) << "'" + describe(value) + "' is [" + seen +
-                                                    "], and the last dims of the other tensor are [" + wanted +
-                                                    "]: declare it as '[" + names + "]'";
+  if (mayRedeclare(value))
+    setOrigin(message, {value.loc, value.loc});
+  message.note(mayRedeclare(value) ? SMLoc() : value.loc, diag::NameInstead)
+      << "'" + describe(value) + "' is [" + seen + "], and the last dims of the other tensor are [" + wanted +
+             "]: declare it as '[" + names + "]'";
 }
 
 std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
@@ -287,12 +290,14 @@ std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, 
           seen += (seen.empty() ? "" : ", ") + (e.dim ? e.dim->name : e.size.str());
         for (const Extent &e : shape.shape)
           wanted += (wanted.empty() ? "" : ", ") + (e.dim ? e.dim->name : e.size.str());
-        DiagnosticBuilder message = diags.report(tensors[i].range.Start, diag::CannotAlign)
-                                    << seen << wanted << (extent.dim ? extent.dim->name : extent.size.str());
-        message.range(tensors[i].range).range(tensors[widest].range);
         size_t skipped = shape.getNumDims() - type.getNumDims();
         bool fits = std::equal(type.shape.begin(), type.shape.end(), shape.shape.begin() + skipped,
                                [](const Extent &a, const Extent &b) { return a.size == b.size; });
+        SMLoc place = tensors[i].range.Start;
+        DiagnosticBuilder message = fits ? diags.report(place, diag::CannotAlign)
+                                               .with(seen, wanted, extent.dim ? extent.dim->name : extent.size.str())
+                                         : diags.report(place, diag::SizesDoNotAlign).with(seen, wanted);
+        message.range(tensors[i].range).range(tensors[widest].range);
         if (fits)
           message.note(SMLoc(), diag::AlignInstead) << suggestSum(shape, tensors[widest].range, type, tensors[i].range);
         else

@@ -25,6 +25,7 @@
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace stage;
 
@@ -74,6 +75,7 @@ bool OpLowering::forEachSubscript(const ast::Expr *expr,
   if (!value || !value->isForeign())
     return good; // said when it is lowered
   TensorArgument argument{static_cast<Value *>(value->getForeign()), access->range};
+  llvm::SaveAndRestore<const ast::IndexExpr *> now(accessed, access);
   if (access->subscripts.size() == argument.value->type.getNumDims())
     for (unsigned d = 0; d < access->subscripts.size(); ++d)
       good = good && f(access->subscripts[d], argument, d);

@@ -5,6 +5,7 @@
 #include "stage/IR/graph/Subscripts.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/IRGen/Suggestions.h"
+#include "stage/Support/Origins.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -62,20 +63,7 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
   if (it == indexByName.end())
     return addIndex(name->name, extent, argument.range.Start);
   if (extents[it->second].size != extent.size) {
-    DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch)
-                                << def.name << ("index '" + name->name + "'").str()
-                                << describeExtent(extent, graph.binding)
-                                << describeExtent(extents[it->second], graph.binding);
-    message.range(argument.range);
-    message.note(indexLocs[it->second], diag::IndexBoundHere)
-        << name->name << describeExtent(extents[it->second], graph.binding);
-    llvm::ArrayRef<Extent> shape = argument.value->type.shape;
-    const Extent *other = shape.size() == 2 ? &shape[1 - position] : nullptr;
-    if (other && other->dim && extent.dim && other->size == extents[it->second].size) {
-      const Extent &first = position == 0 ? *other : extent, &second = position == 0 ? extent : *other;
-      message.note(argument.value->loc, diag::SwappedDims)
-          << stage::describe(*argument.value) << first.dim->name + ", " + second.dim->name;
-    }
+    reportTwoSizes(name->name, it->second, extent, argument, position);
     return std::nullopt;
   }
   return it->second;
@@ -251,8 +239,11 @@ llvm::SmallVector<Value *, 2> OpLowering::call(const ast::OpDecl &decl, llvm::Ar
         message.range(argument.range);
         if (std::string other = suggestOrder(def.name, decl.params, arguments); !other.empty())
           message.note(SMLoc(), diag::OperandsInOtherOrder) << other;
-        else if (argument.value->getOp() && argument.value->getOp()->kind == OpKind::Input)
-          message.note(argument.value->loc, diag::CastOperand) << stage::describe(*argument.value) << getName(*wanted);
+        else if (argument.value->getOp() && argument.value->getOp()->kind == OpKind::Input) {
+          if (mayRedeclare(*argument.value))
+            setOrigin(message, {argument.value->loc, argument.value->loc});
+          message.note(SMLoc(), diag::CastOperand) << stage::describe(*argument.value) << getName(*wanted);
+        }
         return {};
       }
     }

@@ -32,6 +32,9 @@ struct TensorArgument {
 /// `1 dim`, `at least 2 dims`.
 std::string describeDimCount(size_t count, bool orMore = false);
 
+/// A weight or an input that nothing uses yet, so that its declaration may change.
+bool mayRedeclare(const Value &value);
+
 class OpLowering {
 public:
   OpLowering(Graph &graph, sema::Evaluator &evaluator, const ComputeTypes &types)
@@ -61,6 +64,11 @@ private:
   std::optional<llvm::SmallVector<unsigned, 4>> resolveIndices(llvm::ArrayRef<ast::ShapeDim> dims);
   std::optional<unsigned> bindIndex(const ast::Expr *expr, const Extent &extent, const TensorArgument &argument,
                                     unsigned position);
+  // Sizes that contradict each other (ShapeMistakes.cpp).
+  void reportTwoSizes(llvm::StringRef name, unsigned index, const Extent &extent, const TensorArgument &argument,
+                      unsigned position);
+  std::string suggestSubscripts(const Value &value) const;
+  llvm::StringRef findOpOfOtherOrder(unsigned operand) const;
   unsigned addIndex(llvm::StringRef name, const Extent &extent, SMLoc loc);
   unsigned addUnnamedIndex(const Extent &extent, SMLoc loc);
   bool addResult(llvm::StringRef name, const ast::TensorType &type, bool extra);
@@ -176,9 +184,10 @@ private:
   const ComputeTypes &types;
   const sema::Environment *env = nullptr;
   bool inPlace = false;
-  llvm::StringMap<int> openIndexNames; ///< In place: how often the result and the reductions around name an index.
-  llvm::StringSet<> derivedIndices;    ///< In place: those whose size follows from a subscript.
-  bool inCast = false;                 ///< Below a cast: integers may become floating-point numbers.
+  const ast::IndexExpr *accessed = nullptr; ///< In place: the tensor whose subscripts are bound now.
+  llvm::StringMap<int> openIndexNames;      ///< In place: how often the result and the reductions around name an index.
+  llvm::StringSet<> derivedIndices;         ///< In place: those whose size follows from a subscript.
+  bool inCast = false;                      ///< Below a cast: integers may become floating-point numbers.
   /// The first operand whose element type is free: the others are integers if it is (R13.5).
   Value *firstFree = nullptr;
   std::string firstFreeName;

@@ -23,9 +23,11 @@
 // its own: it stands only as the index of an operand that is declared with it.
 //
 //===----------------------------------------------------------------------===//
+#include "ArgumentOrder.h"
 #include "OpLowering.h"
 #include "stage/IR/algebra/RoutedApart.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Sema/Diagnostics.h"
 #include "stage/Support/Origins.h"
 #include <cmath>
 
@@ -111,6 +113,10 @@ bool OpLowering::reportLoad(const llvm::Twine &why) {
   DiagnosticBuilder error = diags.report(routesClause->value->loc(), diag::BadLoad).range(routesClause->value->range)
                             << def.name << why;
   setOrigin(error, loadOrigin);
+  if (llvm::StringRef written = loadOrigin.isValid() ? getSource(loadOrigin) : "";
+      written.contains('(') && !written.startswith("["))
+    error.note(SMLoc(), diag::NameInstead)
+        << "a list of lists, one for each layer in turn, is written '[" + written + "]'";
   noteCall(std::move(error));
   return false;
 }

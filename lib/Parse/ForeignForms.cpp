@@ -153,6 +153,7 @@ private:
   std::string findNumber() const;
   std::string findCondition() const;
   std::string findLoop() const;
+  std::string findRange() const;
   std::string findAxes() const;
   std::string findImport() const;
   std::string findHead() const;
@@ -271,6 +272,11 @@ std::string Place::findLoop() const {
               slice(condition + 3, last) + (text(condition + 2) == "<=" ? " + 1" : "") + " { ... }'")
           .str();
   }
+  return "";
+}
+
+/// `for i in range(w):`
+std::string Place::findRange() const {
   int range = text(begin) == "for" ? findWord("range", begin, at) : -1;
   if (range < 0 || text(range + 1) != "(")
     return "";
@@ -342,6 +348,10 @@ std::string Place::findHead() const {
     return "a module says the shapes of its tensors and of its results: write 'module " + text(begin + 1).str() + "(" +
            list + " -> [B, S, D] { ... }'";
   }
+  // `machine b(a) {`
+  if (text(at) == "(" && at == begin + 2 && expected.contains("'extends'") && isName(at + 1) && text(at + 2) == ")")
+    return "what a declaration is based on stands behind 'extends': write '" + slice(begin, at) + " extends " +
+           text(at + 1).str() + " {'";
   if (text(begin) == "config" && text(at) == "=") {
     std::string values;
     for (int i = at + 2; i < int(tokens.size()) && type(i) != StageLexer::RBRACE; ++i)
@@ -399,12 +409,11 @@ std::string Place::findStatement() const {
       ++close;
     return "names are listed without parentheses: write 'saves " + slice(at + 1, close) + ";'";
   }
-  if (text(at) == ":" && expected == "'='" && isIn("config")) {
+  bool isEntry = (text(at) == ":" && expected == "'='") || (text(at) == "," && expected == "';'");
+  if (isEntry && isIn("config")) {
     std::string entries;
-    for (int i = begin; i < end; ++i) {
-      bool separates = text(i) == ":" || text(i) == ",";
-      entries += separates ? (text(i) == ":" ? " = " : "; ") : text(i).str();
-    }
+    for (int i = begin; i < end; ++i)
+      entries += text(i) == ":" || text(i) == "=" ? " = " : text(i) == "," ? "; " : text(i).str();
     return "entries of a config have '=' and end with ';': write '" + StringRef(entries).rtrim("; ").str() + ";'";
   }
   if (text(at) == "in" && text(at - 2) == "[" && isOneOf(text(at - 3), {"sum", "mean", "max", "min"}))
@@ -454,7 +463,8 @@ std::string Place::findStatement() const {
     std::string whole = name + " " + text(at).str() + " " + (isAtom ? value : "(" + value + ")");
     if (isIn("strategy") || isIn("schedule"))
       return "a value does not change here; give the new one a name of its own: 'let " + name + "2 = " + whole + ";'";
-    return "there is no '" + text(at).str() + "='; write '" + name + " = " + whole + ";'";
+    std::string var = isIn("module") || isIn("model") ? ", and declare it by 'var " + name + " = ...;'" : "";
+    return "there is no '" + text(at).str() + "='; write '" + name + " = " + whole + ";'" + var;
   }
   if (text(at) == "=" && at == begin + 1 && isIn("schedule"))
     return "values of a schedule do not change; give the new one a name of its own: 'let " + text(begin).str() +
@@ -468,9 +478,6 @@ std::string Place::findStatement() const {
     return "an entry of a job is replaced as a whole, as in '" + text(begin).str() + " = ...(..., " +
            slice(at + 1, end) + ");'; on the command line, one value is given by '-D " + text(at + 1).str() + "=" +
            slice(at + 3, end) + "'";
-  if (text(at) == "as" && expected.contains("';'"))
-    return "a value is returned or named: write 'return " + slice(begin, end) + ";' or 'let y = " + slice(begin, end) +
-           ";'";
   if (text(at) == "[" || (text(at) == ":" && (text(at - 1) == "[" || text(at - 1) == ","))) {
     if (text(at) == ":")
       return "a slice is a range of positions, as in 'x[0..B, 1..S]'; dims behind its last subscript are whole, and a "
@@ -508,6 +515,13 @@ Instead Place::findMisplaced() const {
   for (int i : {at - 1, at})
     if (i >= 0 && isOneOf(text(i), {"elif", "elseif", "elsif"}))
       return {("'" + text(i) + "' is written 'else if'").str(), token(i), getStatements()};
+  // `f(x) as y;` is a value that nothing takes.
+  if (text(at) == "as" && expected.contains("';'") && (isIn("module") || isIn("model")))
+    return {"a value is returned or named: write 'return " + slice(begin, end) + ";' or 'let y = " + slice(begin, end) +
+                ";'",
+            token(begin), "'return' or 'let'"};
+  if (std::string range = findRange(); !range.empty())
+    return {range, token(findWord("range", begin, at)), "a range"};
   if (text(begin) == "mesh" && at == begin && text(at + 1) == "[") {
     int close = at + 2;
     while (close < end && type(close) != StageLexer::RBRACKET)

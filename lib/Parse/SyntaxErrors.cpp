@@ -165,6 +165,25 @@ static antlr4::Token *findOpenBrace(antlr4::Token *token, antlr4::TokenStream &s
   return outermost && misaligned ? misaligned : outermost;
 }
 
+/// The last token in front of the line where the block of a brace should have ended: the first line behind it that does
+/// not begin further right than the line of the brace.
+static antlr4::Token *findMissingClose(antlr4::Token *brace, antlr4::TokenStream &stream) {
+  size_t indent = std::string::npos;
+  antlr4::Token *last = nullptr;
+  for (size_t i = 0; i < stream.size(); ++i) {
+    antlr4::Token *next = stream.get(i);
+    if (next->getChannel() != antlr4::Token::DEFAULT_CHANNEL)
+      continue;
+    bool beginsLine = !last || last->getLine() != next->getLine();
+    if (beginsLine && next->getTokenIndex() <= brace->getTokenIndex())
+      indent = next->getCharPositionInLine();
+    else if (beginsLine && (next->getCharPositionInLine() <= indent || next->getType() == antlr4::Token::EOF))
+      return last;
+    last = next;
+  }
+  return last;
+}
+
 /// The statements that runtimes do not have yet.
 static constexpr llvm::StringLiteral laterStatements[] = {"allocator", "hold"};
 
@@ -283,6 +302,12 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
     unread = findNextDeclaration(token, *parser->getTokenStream());
   if (!instead.text.empty())
     brokenLine = token->getLine();
+  if (brace && instead.text.empty()) {
+    if (antlr4::Token *last = findMissingClose(brace, *parser->getTokenStream()))
+      loc = source.range(last).End;
+    diags.report(loc, diag::BraceMissing).note(source.loc(brace), diag::BraceNotClosed);
+    return;
+  }
   DiagnosticBuilder error = diags.report(loc, diag::SyntaxError) << found << expected;
   if (!instead.text.empty())
     error.note(SMLoc(), diag::WriteInstead) << instead.text;

@@ -65,12 +65,19 @@ private:
 
   void checkStage() {
     std::fill(std::begin(faults), std::end(faults), 0);
+    isShifted = false;
     positions.assign(size_t(schedule.chunks) * schedule.microbatches * numPhaseKinds, absent);
     fillPositions();
     for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
       for (unsigned microbatch = 0; microbatch < schedule.microbatches; ++microbatch)
         if (isPassed(chunk, microbatch))
           checkMicrobatch(chunk, microbatch);
+    // Indices of backward that are shifted leave one microbatch out, and run another one twice.
+    if (faults[unsigned(Fault::Repeats)] && !isShifted) {
+      const Unit &unit = schedule.units[stage][repeated.second];
+      messages[unsigned(Fault::Repeats)].emplace(diags.report(place(unit.loc), diag::ScheduleRepeats)
+                                                     .with(stage, unit.str(), repeated.first, repeated.second));
+    }
     for (std::optional<DiagnosticBuilder> &message : messages) {
       unsigned more = faults[&message - messages] - 1;
       if (message && more)
@@ -104,8 +111,8 @@ private:
       unsigned &known = position(unit.kind, unit.chunk, unit.microbatch);
       if (known == absent)
         known = i;
-      else
-        report(Fault::Repeats, unit.loc, diag::ScheduleRepeats, unit.str(), known, i);
+      else if (isFirst(Fault::Repeats))
+        repeated = {known, i};
     }
   }
 
@@ -178,7 +185,9 @@ private:
       first = first ? first : &unit;
       last = &unit;
     }
-    bool isShifted = first && microbatch == 0 && first->microbatch > 0 && !isForward(kind);
+    isShifted = first && microbatch == 0 && first->microbatch > 0 && !isForward(kind);
+    if (isShifted && std::exchange(saysShifted, true))
+      return; // of another stage
     bool isNew = faults[unsigned(Fault::Misses)] == 0;
     llvm::ArrayRef<Unit> units = schedule.units[stage]; // none, if the stage runs nothing
     const Unit *place = isShifted ? first : last ? last : units.empty() ? nullptr : &units.back();
@@ -295,7 +304,10 @@ private:
 
   const Schedule &schedule;
   DiagnosticEngine &diags;
-  unsigned stage = 0; ///< The stage that is checked alone.
+  unsigned stage = 0;                     ///< The stage that is checked alone.
+  std::pair<unsigned, unsigned> repeated; ///< Its first unit that runs twice: both positions.
+  bool isShifted = false;                 ///< Its first backward is not that of microbatch 0.
+  bool saysShifted = false;
   std::vector<unsigned> positions;
   std::vector<unsigned> copyOf; ///< By microbatch.
   llvm::BitVector isKnown;      ///< Whose copy is known.

@@ -23,7 +23,7 @@ static std::string suggestName(ArrayRef<ast::Param> params, ArrayRef<Argument> a
 template <typename Argument>
 static std::optional<llvm::SmallVector<const Argument *, 8>>
 match(ArrayRef<ast::Param> params, ArrayRef<Argument> args, StringRef callee, SMRange callRange,
-      DiagnosticEngine &diags, bool allNeeded, const Program *program) {
+      DiagnosticEngine &diags, bool allNeeded, const Program *program, const CallPlace &caller) {
   llvm::SmallVector<const Argument *, 8> matched(params.size(), nullptr);
   bool ok = true, named = false;
   size_t position = 0;
@@ -41,7 +41,7 @@ match(ArrayRef<ast::Param> params, ArrayRef<Argument> args, StringRef callee, SM
             others.push_back(other.name.name);
         DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownArgument).range(argument.name.range)
                                   << callee << argument.name.name;
-        explainArgument(error, program, params, argument.name, getText(range), others);
+        explainArgument(error, program, params, argument.name, getText(range), others, callRange);
         if (params.empty())
           error.note(SMLoc(), diag::HasNoParameters) << callee;
         ok = false;
@@ -62,16 +62,17 @@ match(ArrayRef<ast::Param> params, ArrayRef<Argument> args, StringRef callee, SM
       std::string names;
       for (const ast::Param &param : params)
         names += (names.empty() ? "'" : ", '") + param.name.name.str() + "'";
-      bool isNested =
-          callRange.End.isValid() && (*callRange.End.getPointer() == ',' || *callRange.End.getPointer() == ')');
+      bool isNested = caller.outerLacks && callRange.End.isValid() &&
+                      (*callRange.End.getPointer() == ',' || *callRange.End.getPointer() == ')');
       bool takesTensors = !params.empty() && llvm::all_of(params, [](const ast::Param &param) { return param.tensor; });
+      std::string kept = position ? getText({callRange.Start, getRange(args[position - 1]).End}) : callee.str() + "(";
       if (!params.empty() && isNested)
         error.note(SMLoc(), diag::NameInstead)
             << "it takes " + names + "; an argument of the call around it stands behind the parenthesis, as in '" +
-                   getText({callRange.Start, getRange(args[position - 1]).End}) + "), " + getText(range) + "'";
+                   kept + "), " + getText(range) + "'";
       else if (takesTensors && args.size() == params.size() + 1)
-        error.note(SMLoc(), diag::NameInstead) << "it takes " + names + "; a bias is added to the result, as in '" +
-                                                      callee.str() + "(...) + " + getText(range) + "'";
+        error.note(SMLoc(), diag::NameInstead)
+            << "it takes " + names + "; a bias is added to the result: write '" + kept + ") + " + getText(range) + "'";
       else if (!params.empty())
         error.note(SMLoc(), diag::NameInstead) << "it takes " + names;
       return std::nullopt; // one is enough
@@ -93,7 +94,7 @@ match(ArrayRef<ast::Param> params, ArrayRef<Argument> args, StringRef callee, SM
       continue;
     DiagnosticBuilder error = diags.report(callRange.Start, diag::MissingArgument).range(callRange)
                               << callee << params[i].name.name;
-    explainMissing(error, callee, getText(callRange), params[i]);
+    explainMissing(error, callee, getText(callRange), params[i], caller.sees && caller.sees(params[i].name.name));
     ok = false;
     break;
   }
@@ -104,12 +105,13 @@ match(ArrayRef<ast::Param> params, ArrayRef<Argument> args, StringRef callee, SM
 
 std::optional<llvm::SmallVector<const ast::Argument *, 8>>
 stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<ast::Argument> args, StringRef callee,
-                            SMRange callRange, DiagnosticEngine &diags, const Program *program) {
-  return match(params, args, callee, callRange, diags, /*allNeeded=*/true, program);
+                            SMRange callRange, DiagnosticEngine &diags, const Program *program,
+                            const CallPlace &caller) {
+  return match(params, args, callee, callRange, diags, /*allNeeded=*/true, program, caller);
 }
 
 std::optional<llvm::SmallVector<const NamedValue *, 8>>
 stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, StringRef callee, SMRange callRange,
                             DiagnosticEngine &diags, bool allNeeded, const Program *program) {
-  return match(params, args, callee, callRange, diags, allNeeded, program);
+  return match(params, args, callee, callRange, diags, allNeeded, program, CallPlace());
 }

@@ -593,7 +593,11 @@ bool JobBinder::bindStep() {
     }
     StringRef name = argument.name.name;
     bool isDim = llvm::any_of(dims, [&](const ast::Ident &dim) { return dim.name == name; });
-    if (!isDim && !llvm::is_contained(getStepWords(), name)) {
+    if (auto *lengths = dyn_cast<ast::RangeExpr>(argument.value); !isDim && !job.isTraining && lengths && name == "T") {
+      SMRange written(argument.name.loc(), argument.value->range.End);
+      diags.report(written.Start, diag::StepRange).range(written) << name << textOf(lengths);
+      ok = false;
+    } else if (!isDim && !llvm::is_contained(getStepWords(), name)) {
       std::vector<Candidate> candidates;
       for (StringRef word : getStepWords())
         candidates.push_back({word, SMLoc()});
@@ -621,11 +625,14 @@ bool JobBinder::bindStep() {
     auto *word = dyn_cast<ast::NameExpr>(argument.value);
     if (!word || word->name != requestsWord || (!job.isTraining && argument.name.name == sequenceDim))
       continue;
-    diags.report(word->loc(), diag::NotAnInteger)
-        .range(word->range)
-        .with("'" + argument.name.name + "'", "a word")
-        .note(SMLoc(), diag::StepHint)
-        .with("requests of a file are served by 'infer(S = requests)'; the file says their number and lengths");
+    if (job.isTraining)
+      diags.report(step->loc(), diag::RequestsTrain).range(step->callee->range).range(word->range);
+    else
+      diags.report(word->loc(), diag::NotAnInteger)
+          .range(word->range)
+          .with("'" + argument.name.name + "'", "a word")
+          .note(SMLoc(), diag::StepHint)
+          .with("requests of a file are served by 'infer(S = requests)'; the file says their number and lengths");
     return false;
   }
 

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "BindStrategy.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Suggestions.h"
 #include "stage/Support/Limits.h"
 #include "stage/Support/Origins.h"
 
@@ -145,6 +146,11 @@ bool MeshBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &en
       DiagnosticBuilder error = diags.report(axis.name.loc(), diag::NotAnInteger).range(axis.name.range)
                                 << what << evaluator.format(*value);
       setOrigin(error, origin);
+      if (constant && constant->num > 0)
+        error.note(SMLoc(), diag::FormInstead)
+            << axis.name.name.str() + " = " +
+                   std::to_string(std::max<int64_t>(int64_t(constant->num / constant->den), 1)) + "' or '" +
+                   axis.name.name.str() + " = " + std::to_string(int64_t(constant->num / constant->den) + 1);
       return false;
     }
     size = evaluator.getValue(exact, axis.name.range, what);
@@ -152,8 +158,9 @@ bool MeshBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &en
       return false;
   }
   if (*size < 1) {
-    DiagnosticBuilder error = diags.report(axis.name.loc(), diag::AxisSize).range(axis.name.range)
-                              << axis.name.name << *size;
+    DiagnosticBuilder error = diags.report(axis.name.loc(), *size < 0 ? diag::AxisOfRest : diag::AxisSize)
+                                  .range(axis.name.range)
+                                  .with(axis.name.name, *size);
     setOrigin(error, origin);
     return false;
   }

@@ -48,7 +48,7 @@ bool ModelBinder::readArguments(const JobCall &call) {
     std::optional<CTValue> value =
         argument.expr ? evaluator.evaluate(argument.expr, Environment(*call.file)) : std::optional(argument.value);
     auto *config = value && value->isDecl() ? dyn_cast<ast::ConfigDecl>(value->getDecl()) : nullptr;
-    if (value && (!config || hasConfig)) {
+    if (value && (!config || hasConfig) && ok) {
       DiagnosticBuilder error = diags.report(argument.range.Start, diag::ConfigExpected).range(argument.range)
                                 << model.name.name;
       if (std::string text = getText(argument.range); StringRef(text).startswith("\"")) {
@@ -66,8 +66,20 @@ bool ModelBinder::readArguments(const JobCall &call) {
         error.note(SMLoc(), diag::FormInstead)
             << (model.name.name + "(" + (nearest && !isKnown ? nearest->name.str() : spelled) + ")").str();
       }
-      config = nullptr;
+      // `Llama(8, 4096, 32)`: values in the order of the parameters.
+      std::string all;
+      for (size_t i = 0; i < call.arguments.size() && i < model.params.size() && !hasConfig; ++i) {
+        const JobArgument &each = call.arguments[i];
+        bool isNumber = !each.name && each.expr && llvm::isa<ast::NumberExpr>(each.expr);
+        if (i == 0 && !isNumber)
+          break;
+        all += (i ? ", " : "") + (each.name ? "" : model.params[i].name.name.str() + " = ") + getText(each.range);
+      }
+      if (!all.empty())
+        error.note(SMLoc(), diag::FormInstead) << model.name.name.str() + "(" + all + ")";
     }
+    if (!config || hasConfig)
+      config = nullptr;
     hasConfig |= config != nullptr;
     this->config = config ? config : this->config;
     ok &= config && readConfig(*config, argument.range);

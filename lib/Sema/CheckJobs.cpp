@@ -148,7 +148,7 @@ void EntryChecker::checkWith(const ast::WithExpr &with, StringRef entry) {
       DiagnosticBuilder error = diags.report(part->loc(), diag::PartExpected).range(part->range) << textOf(part);
       if (llvm::isa<ast::ListExpr, ast::TupleExpr>(part))
         error.note(SMLoc(), diag::NameInstead) << "each part has a 'with' of its own, as in 's(...) with a() with b()'";
-      if (name && !decl && !program.suggestImport(error, name->name))
+      if (name && !decl && !program.suggestImport(error, name->name, &file))
         suggestNearest(error, name->name, name->range, listStrategies(program, file));
       continue;
     }

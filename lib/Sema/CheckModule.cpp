@@ -13,6 +13,7 @@
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Suggestions.h"
 #include "stage/Sema/Walk.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -38,6 +39,22 @@ static const ast::Ident *findDeclared(ArrayRef<ast::Stmt *> body, StringRef name
       found = findDeclared(choice->thenBody, name);
     if (auto *choice = llvm::dyn_cast<ast::IfStmt>(stmt); choice && !found)
       found = findDeclared(choice->elseBody, name);
+    if (found)
+      return found;
+  }
+  return nullptr;
+}
+
+/// The shape with which a statement of a body, or of a repeat in it, declares a tensor; null: none does.
+static const ast::TensorType *findShapeIn(ArrayRef<ast::Stmt *> body, StringRef name) {
+  const ast::TensorType *found = nullptr;
+  for (const ast::Stmt *stmt : body) {
+    if (auto *decl = dyn_cast<ast::TensorDeclStmt>(stmt)) {
+      if (llvm::any_of(decl->names, [&](const ast::Ident &each) { return each.name == name; }))
+        found = decl->type;
+    } else if (auto *repeat = dyn_cast<ast::RepeatStmt>(stmt)) {
+      found = findShapeIn(repeat->body, name);
+    }
     if (found)
       return found;
   }
@@ -87,13 +104,15 @@ private:
   // FormulaScope: what a formula in place sees.
   bool resolve(StringRef name, SMRange range, IndexSet &accessed) override { return use(name); }
   bool isCallable(StringRef name) override;
+  const ast::TensorType *findShape(StringRef name) override;
   void checkOutside(const ast::Expr *expr) override { checkExpr(expr); }
   void reportUnknownName(StringRef name, SMRange range, diag::Message<diag::Text> id) override {
     reportUnknown(name, range, id);
   }
 
   const ast::ModuleDecl &module;
-  StringRef assigned; ///< The name that a statement assigns, while it is looked up.
+  bool outerLacks = false; ///< The call around may lack an argument.
+  StringRef assigned;      ///< The name that a statement assigns, while it is looked up.
   std::vector<DeclUse> &uses;
   /// Those around, the innermost last, each with the number of scopes outside of it.
   llvm::SmallVector<std::pair<const ast::RepeatStmt *, size_t>, 2> repeats;
@@ -108,10 +127,12 @@ void ModuleChecker::check() {
     checkShape(*type);
   checkBody(module.body, true);
   if (module.body.empty() || module.body.back()->kind != ast::NodeKind::ReturnStmt) {
-    DiagnosticBuilder error = diags.report(module.name.loc(), diag::ReturnMissing).range(module.name.range)
-                              << module.name.name;
-    if (!module.body.empty())
-      explainReturn(error, *module.body.back());
+    const ast::Stmt *last = module.body.empty() ? nullptr : module.body.back();
+    bool isValue = last && (llvm::isa<ast::LetStmt>(last) || llvm::isa<ast::ExprStmt>(last));
+    SMLoc place = !last ? module.name.loc() : isValue ? last->loc() : last->range.End; // what changes, or where it goes
+    DiagnosticBuilder error = diags.report(place, diag::ReturnMissing) << module.name.name;
+    if (last)
+      explainReturn(error, *last);
   }
 }
 
@@ -124,7 +145,6 @@ void ModuleChecker::explainReturn(DiagnosticBuilder &error, const ast::Stmt &las
     error.fixIt(SMRange(last.loc(), value->range.Start), "return ");
   else if (value)
     error.fixIt(SMRange(value->range.Start, value->range.Start), "return ");
-  error.note(last.loc(), diag::ReturnForgotten);
   error.note(SMLoc(), diag::FormInstead)
       << (value ? "return " + textOf(value) + ";"
                 : "return " + std::string(let && !let->targets.empty() ? let->targets[0].name : "x") + ";");
@@ -194,8 +214,12 @@ void ModuleChecker::checkStmt(const ast::Stmt *stmt, bool isLast) {
       checkFormula(*this, diags, ret->indices, ret->value);
     else
       checkExpr(ret->value);
-    if (!isLast)
-      diags.report(ret->loc(), diag::ReturnNotLast).range(ret->range) << module.name.name;
+    if (!isLast) {
+      DiagnosticBuilder error = diags.report(ret->loc(), diag::ReturnNotLast).range(ret->range) << module.name.name;
+      if (!repeats.empty())
+        error.note(SMLoc(), diag::NameInstead) << "an iteration returns nothing: the next one begins with what is "
+                                                  "assigned to each 'var'; delete this line";
+    }
   } else if (auto *repeat = dyn_cast<ast::RepeatStmt>(stmt)) {
     checkRepeat(*repeat);
   } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
@@ -254,8 +278,15 @@ void ModuleChecker::checkLet(const ast::LetStmt &let) {
       assigned = "";
       defineValue(SymbolKind::Tensor, target); // one message is enough
       use(target.name);
-    } else if (symbol->kind != SymbolKind::Var)
-      diags.report(target.loc(), diag::AssignToLet)
+    } else if (const ast::Ident *declared = findDeclared(module.body, target.name);
+               symbol->kind == SymbolKind::Tensor && declared && declared->loc() == symbol->ident.loc())
+      diags.report(declared->loc(), diag::AssignToLet)
+          .range(declared->range)
+          .with(target.name)
+          .note(target.loc(), diag::AssignedHere)
+          .with(target.name);
+    else if (symbol->kind != SymbolKind::Var)
+      diags.report(target.loc(), diag::AssignToOther)
           .range(target.range)
           .with(target.name)
           .note(symbol->ident.loc(), diag::PreviousHere)
@@ -377,18 +408,27 @@ bool ModuleChecker::holdsTooMany(const ast::Expr *expr) {
 void ModuleChecker::checkCall(const ast::CallExpr &call) {
   auto *callee = dyn_cast<ast::NameExpr>(call.callee);
   checkExpr(call.callee);
-  for (const ast::Argument &argument : call.args)
-    checkExpr(argument.value);
+  {
+    // The argument too many of a call within this one may be its own, or that of a call around.
+    llvm::SaveAndRestore<bool> now(outerLacks, outerLacks || call.args.size() < getParams(call).size());
+    for (const ast::Argument &argument : call.args)
+      checkExpr(argument.value);
+  }
   auto holds = [&](const ast::Argument &argument) { return holdsTooMany(argument.value); };
   if (call.args.size() < getParams(call).size() && llvm::any_of(call.args, holds))
     return; // what it lacks was reported in the call that has it
   if (call.hasIndices)
     diags.report(call.loc(), diag::ReductionOutsideFormula).range(call.range);
   const ast::Decl *decl = callee && !find(callee->name) ? program.lookup(file, callee->name) : nullptr;
+  auto sees = [&](StringRef name) {
+    const Symbol *known = find(name);
+    return known && (known->kind == SymbolKind::Scalar || known->kind == SymbolKind::Dim);
+  };
+  CallPlace place{outerLacks, sees};
   if (auto *op = llvm::dyn_cast_or_null<ast::OpDecl>(decl)) {
-    matchArguments(op->params, call.args, callee->name, call.range, diags, &program);
+    matchArguments(op->params, call.args, callee->name, call.range, diags, &program, place);
   } else if (auto *called = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl)) {
-    matchArguments(called->params, call.args, callee->name, call.range, diags, &program);
+    matchArguments(called->params, call.args, callee->name, call.range, diags, &program, place);
     if (called->isModel)
       reportWrongDecl({callee->name, callee->range}, "module", *called);
     addInstance(call, *called);
@@ -400,8 +440,16 @@ void ModuleChecker::checkCall(const ast::CallExpr &call) {
     diags.report(call.loc(), diag::WrongArgumentCount).range(call.range)
         << callee->name << "1" << int64_t(call.args.size());
   }
-  if (call.as)
-    define(SymbolKind::Tensor, call.as);
+  if (!call.as)
+    return;
+  if (find(call.as.name) && decl && !find(decl->name.name.lower())) {
+    // `MLP(n, F) as attn`, where another one is called so.
+    DiagnosticBuilder error = diags.report(call.as.loc(), diag::InstanceRedefined).range(call.as.range)
+                              << call.as.name << decl->name.name.lower();
+    error.note(find(call.as.name)->ident.loc(), diag::PreviousHere) << call.as.name;
+    return;
+  }
+  define(SymbolKind::Tensor, call.as);
 }
 
 void ModuleChecker::addInstance(const ast::CallExpr &call, const ast::ModuleDecl &callee) {
@@ -471,6 +519,13 @@ void ModuleChecker::checkOpExpr(const ast::OpExpr &op) {
     collectIndices(*result, own);
   OpExprScope scope(*this, op);
   checkReduced(diags, checkOpFormula(scope, diags, indices, op.formula), own);
+}
+
+const ast::TensorType *ModuleChecker::findShape(StringRef name) {
+  for (const ast::Param &param : module.params)
+    if (param.tensor && param.name.name == name)
+      return param.tensor;
+  return findShapeIn(module.body, name);
 }
 
 bool ModuleChecker::isCallable(StringRef name) {

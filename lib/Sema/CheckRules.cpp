@@ -130,11 +130,10 @@ void StrategyChecker::checkAxesAreThere(const ast::StrategyDecl &strategy) {
   }
   std::vector<StringRef> all = axisOrder;
   all.insert(all.end(), missing.begin(), missing.end());
-  for (StringRef name : missing) {
-    DiagnosticBuilder error = diags.report(namedAxes.find(name)->second, diag::UnknownAxis)
-                              << name << llvm::join(axisOrder, ", ");
-    error.note(meshPlace, diag::ListAxis) << name << llvm::join(all, ", ");
-  }
+  DiagnosticBuilder error = diags.report(meshPlace, diag::MeshLacksAxis)
+                            << llvm::join(missing, "' and '") << llvm::join(all, ", ");
+  for (StringRef name : missing)
+    error.note(namedAxes.find(name)->second, diag::AxisUsedHere) << name;
 }
 
 /// A call of a strategy, whose arguments may be axes.
@@ -347,12 +346,12 @@ void StrategyChecker::checkLayerRule(const ast::LayerRuleStmt &rule, StringRef o
 
 /// `mesh (dp, tp, F);`: who writes the sizes of a model there means to split them.
 void StrategyChecker::reportNoSize(const ast::Ident &axis) {
-  DiagnosticBuilder error = diags.report(axis.loc(), diag::AxisWithoutSize).range(axis.range) << axis.name;
   for (const ast::Decl *decl : file.decls)
     if (auto *model = dyn_cast<ast::ModuleDecl>(decl); model && model->isModel && hasDim(*model, axis.name)) {
-      error.note(SMLoc(), diag::SizeInMesh) << axis.name << model->name.name;
+      diags.report(axis.loc(), diag::SizeInMesh).range(axis.range) << axis.name << model->name.name;
       return;
     }
+  diags.report(axis.loc(), diag::AxisWithoutSize).range(axis.range) << axis.name;
 }
 
 void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {
@@ -396,9 +395,13 @@ void ScheduleChecker::check(const ast::ScheduleDecl &schedule) {
   checkParams(schedule.params, /*mustBeUsed=*/false);
   for (const ast::Param &param : schedule.params)
     params += ((params.empty() ? "" : ", ") + param.name.name).str();
-  if (schedule.params.size() < numScheduleParams)
-    diags.report(schedule.name.loc(), diag::ScheduleParameters).range(schedule.name.range) << schedule.name.name;
-  else
+  if (schedule.params.size() < numScheduleParams) {
+    std::string all = "p, m, r";
+    for (const ast::Param &param : schedule.params)
+      if (StringRef name = param.name.name; name != "p" && name != "m" && name != "r")
+        all += ", " + name.str() + (param.defaultValue ? " = " + textOf(param.defaultValue) : "");
+    diags.report(schedule.name.loc(), diag::ScheduleParameters).range(schedule.name.range) << schedule.name.name << all;
+  } else
     checkBody(schedule.body);
 }
 

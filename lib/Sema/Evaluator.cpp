@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Sema/Evaluator.h"
 #include "EvaluatorSupport.h"
+#include "NearestValues.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
@@ -488,6 +489,20 @@ bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment 
   setOrigins(error, require.condition, env);
   if (!values.empty())
     error.note(SMLoc(), diag::WhereValues) << values;
+  auto lookup = [&](StringRef name) -> std::optional<int64_t> {
+    const CTValue *value = env.find(name);
+    std::optional<Rational> exact = value && value->isNumber() ? getExact(*value) : std::nullopt;
+    return exact && exact->isInteger() ? std::optional(int64_t(exact->num)) : std::nullopt;
+  };
+  auto isOfUser = [&](StringRef name) {
+    SMRange origin = env.find(name)->getOrigin();
+    unsigned buffer = origin.isValid() ? diags.getSources().FindBufferContainingLoc(origin.Start) : 0;
+    return buffer && llvm::none_of(program.getFiles(), [&](const ast::File *each) {
+             return each->bufferId == buffer && !each->decls.empty() && program.isOfLibrary(*each->decls.front());
+           });
+  };
+  if (std::string instead = listValuesThatHold(require.condition, lookup, isOfUser); !instead.empty())
+    error.note(SMLoc(), diag::RequireHolds) << instead;
   return false;
 }
 

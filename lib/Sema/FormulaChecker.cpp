@@ -17,9 +17,8 @@ public:
   /// `known`: every index of an op, or the result's of a formula in place, where reductions add theirs.
   /// `resultIndices`: of a formula in place, as they are written.
   FormulaChecker(FormulaScope &scope, DiagnosticEngine &diags, IndexSet known, bool isInPlace,
-                 std::string resultIndices = "")
-      : scope(scope), diags(diags), known(std::move(known)), resultIndices(std::move(resultIndices)),
-        isInPlace(isInPlace) {}
+                 ArrayRef<ast::Expr *> resultIndices = {})
+      : scope(scope), diags(diags), known(std::move(known)), resultIndices(resultIndices), isInPlace(isInPlace) {}
 
   /// The indices accessed in a formula in place.
   IndexSet checkTop(const ast::Expr *formula);
@@ -34,6 +33,7 @@ private:
   IndexSet checkAccess(const ast::IndexExpr *access);
   IndexSet checkCall(const ast::CallExpr *call, bool inSubscript);
   IndexSet checkReduction(const ast::CallExpr *call);
+  IndexSet reportWithoutIndices(const ast::CallExpr *call, StringRef name);
   IndexSet checkConcat(const ast::CallExpr *call);
   void checkSizeOf(const ast::CallExpr *call);
   void checkArity(const ast::CallExpr *call, StringRef name);
@@ -41,8 +41,9 @@ private:
   FormulaScope &scope;
   DiagnosticEngine &diags;
   IndexSet known;
-  IndexSet unreduced;        ///< In place: reported already.
-  std::string resultIndices; ///< In place: as they are written, `b, s, h`.
+  IndexSet unreduced;                  ///< In place: reported already.
+  ArrayRef<ast::Expr *> resultIndices; ///< In place: as they are written, `b, s, h`.
+  const ast::Expr *top = nullptr;      ///< In place: the whole formula.
   bool isInPlace;
 };
 
@@ -124,11 +125,57 @@ void FormulaChecker::reportUnknownIndex(StringRef name, SMRange range) {
     reportNotReduced(name, range);
 }
 
+/// How many tensors of a formula have this subscript.
+static unsigned countAccesses(const ast::Expr *formula, StringRef index) {
+  unsigned count = 0;
+  walk(formula, [&](const ast::Expr *part) {
+    auto *access = dyn_cast<ast::IndexExpr>(part);
+    IndexSet indices;
+    for (const ast::Expr *subscript : access ? access->subscripts : ArrayRef<ast::Expr *>())
+      collectIndex(subscript, indices);
+    count += indices.count(index);
+  });
+  return count;
+}
+
+static std::string listExprs(ArrayRef<ast::Expr *> exprs) {
+  std::string text;
+  for (const ast::Expr *expr : exprs)
+    text += (text.empty() ? "" : ", ") + textOf(expr);
+  return text;
+}
+
+/// Two operands that share an index are multiplied and summed over it; an index of one operand alone was forgotten in
+/// the result, or means the index of the sum that no other operand has.
 void FormulaChecker::reportNotReduced(StringRef name, SMRange range) {
-  DiagnosticBuilder error = diags.report(range.Start, diag::IndexNotReduced).range(range) << name;
-  if (!resultIndices.empty() && !StringRef(resultIndices).contains('('))
-    error.note(SMLoc(), diag::NameInstead) << "if the result has this index, too, name it before the '=', as in '[" +
-                                                  resultIndices + ", " + name.str() + "]'";
+  auto *sum = dyn_cast<ast::CallExpr>(top);
+  bool isSum = sum && sum->hasIndices && !sum->indices.empty() && sum->args.size() == 1;
+  unsigned accesses = countAccesses(top, name);
+  for (const ast::Expr *reduced : isSum &&accesses == 1 ? sum->indices : ArrayRef<ast::Expr *>())
+    if (StringRef other = indexName(reduced); !other.empty() && countAccesses(top, other) == 1) {
+      DiagnosticBuilder error = diags.report(range.Start, diag::IndexMeantOther).range(range) << name << other;
+      error.fixIt(range, other);
+      return;
+    }
+  std::string indices = listExprs(resultIndices);
+  bool mayBeInResult = !indices.empty() && !StringRef(indices).contains('(');
+  std::string summed = isSum ? textOf(sum->callee) + "[" + listExprs(sum->indices) + ", " + name.str() + "](...)"
+                             : "sum[" + name.str() + "](" + textOf(top) + ")";
+  std::string result = "[" + indices + ", " + name.str() + "]";
+  if (accesses == 1 && mayBeInResult) {
+    SMRange written(resultIndices.front()->range.Start, resultIndices.back()->range.End);
+    diags.report(written.Start, diag::IndexNotReducedWrite)
+        .range(written)
+        .with(name, result)
+        .note(range.Start, diag::NameInstead)
+        .with("'" + name.str() + "' stands here; if the result does not have it, write '" + summed + "'");
+    return;
+  }
+  SMRange written = isSum ? SMRange(sum->loc(), sum->indices.back()->range.End) : range;
+  DiagnosticBuilder error = diags.report(written.Start, diag::IndexNotReducedWrite).range(written) << name << summed;
+  if (mayBeInResult)
+    error.note(range.Start, diag::NameInstead)
+        << "if the result has this index, too, name it before the '=', as in '" + result + "'";
 }
 
 /// The parts of a dim are indices, and none of them stands on another dim of the access, too.
@@ -192,15 +239,14 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
     checkSizeOf(call);
     return accessed;
   }
+  bool isCallable = scope.isCallable(callee->name);
+  std::optional<BuiltinKind> builtin = findBuiltin(callee->name);
+  if (builtin == BuiltinKind::Reduction && !isCallable)
+    return reportWithoutIndices(call, callee->name);
   for (const ast::Argument &argument : call->args)
     addAll(accessed, check(argument.value, inSubscript));
-  if (scope.isCallable(callee->name))
+  if (isCallable)
     return accessed;
-  std::optional<BuiltinKind> builtin = findBuiltin(callee->name);
-  if (builtin == BuiltinKind::Reduction) {
-    diags.report(call->loc(), diag::ReductionWithoutIndices).range(call->range) << callee->name;
-    return IndexSet(); // what it should have reduced is no second fault
-  }
   if (!builtin || builtin == BuiltinKind::Word || builtin == BuiltinKind::ModelQuery ||
       builtin == BuiltinKind::WordFunction || builtin == BuiltinKind::CacheFunction ||
       builtin == BuiltinKind::PhaseQuery || builtin == BuiltinKind::ListFunction)
@@ -208,6 +254,31 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
   else if (builtin == BuiltinKind::ElementFunction || builtin == BuiltinKind::DType)
     checkArity(call, callee->name);
   return accessed;
+}
+
+/// `sum(x[b, d] * w[d, f], d)`, `sum(x[b, d], axis = 1)`: the indices that the result lacks are those of the sum. What
+/// is inside has no second fault.
+IndexSet FormulaChecker::reportWithoutIndices(const ast::CallExpr *call, StringRef name) {
+  const ast::Expr *body = call->args.empty() ? nullptr : call->args.front().value;
+  IndexSet inside;
+  if (body)
+    walk(body, [&](const ast::Expr *part) {
+      if (auto *access = dyn_cast<ast::IndexExpr>(part))
+        for (const ast::Expr *subscript : access->subscripts)
+          collectIndex(subscript, inside);
+    });
+  IndexSet before = known;
+  std::string reduced;
+  for (const auto &[index, range] : inside)
+    if (isInPlace && known.insert({index, range}).second)
+      reduced += (reduced.empty() ? "" : ", ") + index.str();
+  IndexSet accessed = body ? check(body) : IndexSet();
+  if (!isInPlace && !accessed.empty())
+    reduced = accessed.back().first.str(); // of an op, often the last one
+  diags.report(call->loc(), diag::ReductionWithoutIndices).range(call->range)
+      << name << name.str() + "[" + (reduced.empty() ? "d" : reduced) + "](" + (body ? textOf(body) : "x") + ")";
+  known = std::move(before);
+  return isInPlace ? known : IndexSet();
 }
 
 /// `size(e)` names an index and accesses nothing.
@@ -228,6 +299,7 @@ static bool isConcat(const ast::Expr *expr) {
 }
 
 IndexSet FormulaChecker::checkTop(const ast::Expr *formula) {
+  top = formula;
   return isConcat(formula) ? checkConcat(llvm::cast<ast::CallExpr>(formula)) : check(formula);
 }
 
@@ -333,6 +405,39 @@ static const ast::IndexExpr *findLeastSubscripts(const ast::Expr *formula) {
   return least;
 }
 
+/// `x[b, d]` of `x: [B, S, D]`, where the result has `s`: the one operand with fewer subscripts than dims lacks it.
+static bool reportMissingSubscript(FormulaScope &scope, DiagnosticEngine &diags, const ast::Expr *formula,
+                                   StringRef name, SMRange result) {
+  const ast::IndexExpr *lacking = nullptr;
+  const ast::TensorType *shape = nullptr;
+  walk(formula, [&](const ast::Expr *part) {
+    auto *access = dyn_cast<ast::IndexExpr>(part);
+    auto *tensor = access ? dyn_cast<ast::NameExpr>(access->base) : nullptr;
+    const ast::TensorType *declared = tensor ? scope.findShape(tensor->name) : nullptr;
+    if (declared && declared->dims.size() == access->subscripts.size() + 1)
+      std::tie(lacking, shape) = std::pair(access, declared);
+  });
+  if (!lacking)
+    return false;
+  // Behind the subscripts that are called like the dims before it, as the index is called like its dim.
+  std::string dims, written;
+  size_t taken = 0;
+  for (const ast::ShapeDim &dim : shape->dims) {
+    std::string size = textOf(dim.size);
+    dims += (dims.empty() ? "" : ", ") + size;
+    bool isNext = taken < lacking->subscripts.size() && !StringRef(size).equals_insensitive(name);
+    written += (written.empty() ? "" : ", ") + (isNext ? textOf(lacking->subscripts[taken++]) : name.str());
+  }
+  if (taken != lacking->subscripts.size())
+    return false;
+  diags.report(lacking->loc(), diag::SubscriptMissing)
+      .range(lacking->range)
+      .with(textOf(lacking->base), dims, int64_t(taken), name, textOf(lacking->base) + "[" + written + "]")
+      .note(result.Start, diag::NameInstead)
+      .with("the result has '" + name.str() + "' here");
+  return true;
+}
+
 void stage::sema::checkFormula(FormulaScope &scope, DiagnosticEngine &diags, ArrayRef<ast::Expr *> indices,
                                const ast::Expr *formula) {
   IndexSet result;
@@ -353,19 +458,16 @@ void stage::sema::checkFormula(FormulaScope &scope, DiagnosticEngine &diags, Arr
       else if (!result.insert({name, range}).second)
         diags.report(range.Start, diag::IndexTwice).range(range) << name;
   }
-  std::string written;
-  for (const ast::Expr *index : indices)
-    written += (written.empty() ? "" : ", ") + textOf(index);
-  IndexSet accessed = FormulaChecker(scope, diags, result, /*isInPlace=*/true, written).checkTop(formula);
+  IndexSet accessed = FormulaChecker(scope, diags, result, /*isInPlace=*/true, indices).checkTop(formula);
   checkReduced(diags, accessed, result);
-  for (const auto &[name, range] : result)
-    if (!accessed.count(name)) {
-      DiagnosticBuilder error = diags.report(range.Start, diag::IndexWithoutSize).range(range) << name;
-      // `x[b, d]` of a tensor with three dims: the operand with the fewest subscripts.
-      if (const ast::IndexExpr *least = findLeastSubscripts(formula))
-        error.note(least->loc(), diag::NameInstead)
-            << "each dim of an operand has a subscript: does '" + textOf(least) + "' lack '" + name.str() + "'?";
-    }
+  for (const auto &[name, range] : result) {
+    if (accessed.count(name) || reportMissingSubscript(scope, diags, formula, name, range))
+      continue;
+    DiagnosticBuilder error = diags.report(range.Start, diag::IndexWithoutSize).range(range) << name;
+    if (const ast::IndexExpr *least = findLeastSubscripts(formula))
+      error.note(least->loc(), diag::NameInstead)
+          << "each dim of an operand has a subscript: does '" + textOf(least) + "' lack '" + name.str() + "'?";
+  }
 }
 
 IndexSet stage::sema::checkOpFormula(FormulaScope &scope, DiagnosticEngine &diags, const IndexSet &declared,

@@ -36,6 +36,8 @@ public:
   virtual void checkOutside(const ast::Expr *expr) = 0;
   /// Whether a function that is not built in may be called: an op, or a parameter that stands for one.
   virtual bool isCallable(llvm::StringRef name) = 0;
+  /// The shape with which a tensor is declared; null: none is written, as for what a 'let' names.
+  virtual const ast::TensorType *findShape(llvm::StringRef) { return nullptr; }
   virtual void reportUnknownName(llvm::StringRef name, SMRange range, diag::Message<diag::Text> id) = 0;
 };
 

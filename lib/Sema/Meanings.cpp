@@ -375,7 +375,7 @@ bool stage::sema::suggestOwner(DiagnosticBuilder &error, const Program &program,
 }
 
 void stage::sema::explainArgument(DiagnosticBuilder &error, const Program *program, ArrayRef<ast::Param> params,
-                                  const ast::Ident &name, StringRef value, ArrayRef<StringRef> others) {
+                                  const ast::Ident &name, StringRef value, ArrayRef<StringRef> others, SMRange call) {
   std::vector<Candidate> names;
   for (const ast::Param &param : params)
     names.push_back({param.name.name, param.name.loc()});
@@ -387,8 +387,10 @@ void stage::sema::explainArgument(DiagnosticBuilder &error, const Program *progr
   }
   auto isSpelledAlike = [&](const Candidate &known) { return known.name.equals_insensitive(name.name); };
   if (program && llvm::none_of(names, isSpelledAlike)) {
-    if (suggestOwner(error, *program, params, name.name, others))
+    if (suggestOwner(error, *program, params, name.name, others)) {
+      setOrigin(error, SMRange(call.Start, call.Start)); // the name of another one is written there
       return;
+    }
     std::string form;
     if (const ast::Param *meant = findMeant(*program, params, name.name, value, form)) {
       // `distributed_optimizer = true` is a value of `zero`, which is none of both.
@@ -402,6 +404,15 @@ void stage::sema::explainArgument(DiagnosticBuilder &error, const Program *progr
       error.note(meant->name.loc(), diag::DidYouMean) << meant->name.name;
       return;
     }
+  }
+  // `F` is `FE`: the one parameter without an argument that begins so.
+  llvm::erase_if(names, [&](const Candidate &known) { return llvm::is_contained(others, known.name); });
+  auto beginsSo = [&](const Candidate &known) { return known.name.startswith(name.name); };
+  if (!findNearest(name.name, names) && llvm::count_if(names, beginsSo) == 1) {
+    const Candidate &meant = *llvm::find_if(names, beginsSo);
+    error.fixIt(name.range, meant.name);
+    error.note(meant.loc, diag::DidYouMean) << meant.name;
+    return;
   }
   suggestNearest(error, name.name, name.range, names);
 }
@@ -447,11 +458,13 @@ static std::string extendCall(StringRef callee, StringRef call, StringRef argume
   return (inside + (inside.endswith("(") ? "" : ", ") + argument + ")").str();
 }
 
-void stage::sema::explainMissing(DiagnosticBuilder &error, StringRef callee, StringRef call, const ast::Param &param) {
+void stage::sema::explainMissing(DiagnosticBuilder &error, StringRef callee, StringRef call, const ast::Param &param,
+                                 bool isInSight) {
   StringRef name = param.name.name;
   if (!param.tensor) {
+    std::string value = isInSight ? name.str() : getExample(param);
     error.note(param.name.loc(), diag::ParameterMissing)
-        << name << extendCall(callee, call, (name + " = " + getExample(param)).str());
+        << name << extendCall(callee, call, isInSight && !call.contains('=') ? value : (name + " = " + value).str());
     return;
   }
   std::string dims;

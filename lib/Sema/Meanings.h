@@ -23,9 +23,10 @@ bool suggestOwner(DiagnosticBuilder &error, const Program &program, ArrayRef<ast
                   ArrayRef<StringRef> others);
 /// Adds to `error`, about an argument that a declaration lacks, what to write. `args` are the names of the others.
 void explainArgument(DiagnosticBuilder &error, const Program *program, ArrayRef<ast::Param> params,
-                     const ast::Ident &name, StringRef value, ArrayRef<StringRef> others);
+                     const ast::Ident &name, StringRef value, ArrayRef<StringRef> others, SMRange call = SMRange());
 /// Adds to `error` how a parameter without a value is given in the call that `call` is the text of.
-void explainMissing(DiagnosticBuilder &error, StringRef callee, StringRef call, const ast::Param &param);
+void explainMissing(DiagnosticBuilder &error, StringRef callee, StringRef call, const ast::Param &param,
+                    bool isInSight = false);
 /// The same for a model, which a config may give it: `missing` are all that lack a value.
 void explainMissingSizes(DiagnosticBuilder &error, const Program &program, const ast::ModuleDecl &model, StringRef call,
                          const ast::ConfigDecl *config, ArrayRef<StringRef> missing);

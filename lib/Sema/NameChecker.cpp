@@ -44,7 +44,8 @@ void NameChecker::closeScope() {
   // Where something is wrong, what is unused may follow from that.
   bool hasErrors = diags.getNumErrors() != scopes.back().errorsBefore;
   for (auto &[name, symbol] : scopes.back().symbols)
-    if (symbol.unusedId && !symbol.used && !(hasErrors && symbol.unusedId != diag::UnusedDim)) {
+    if (symbol.unusedId && !symbol.used &&
+        !(hasErrors && (symbol.unusedId != diag::UnusedDim || !reportedNames.empty()))) {
       DiagnosticBuilder message = diags.report(symbol.ident.loc(), *symbol.unusedId).range(symbol.ident.range) << name;
       explainUnused(message, symbol);
     }
@@ -102,7 +103,8 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
   std::vector<Candidate> candidates;
   for (const Scope &scope : scopes)
     for (const auto &[symbolName, symbol] : scope.symbols)
-      candidates.push_back({symbolName, symbol.ident.loc()});
+      if (symbol.kind != SymbolKind::Place) // which is no value
+        candidates.push_back({symbolName, symbol.ident.loc()});
   if (id == diag::UnknownName) {
     for (const Candidate &candidate : program.getVisibleNames(file))
       candidates.push_back(candidate);
@@ -113,7 +115,7 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
   if (!reportedNames.insert(name).second && id == diag::UnknownName)
     return; // one message of a name is enough
   DiagnosticBuilder error = diags.report(range.Start, id).range(range) << name;
-  if (id == diag::UnknownName && program.suggestImport(error, name))
+  if (id == diag::UnknownName && program.suggestImport(error, name, &file))
     return;
   if (StringRef instead = id == diag::UnknownName ? findNameInstead(name) : ""; !instead.empty()) {
     error.note(SMLoc(), diag::NameInstead) << instead;
@@ -240,28 +242,24 @@ bool NameChecker::checkMember(const ast::MemberExpr &member) {
     use(base->name);
   else
     checkExpr(call);
-  DiagnosticBuilder error = diags.report(member.member.loc(), diag::NotCompileTime).range(member.range)
-                            << "'" + textOf(&member) + "'";
   std::string operand = textOf(member.base);
   StringRef instead = findNameInstead(name);
+  auto report = [&](const llvm::Twine &text) {
+    diags.report(member.member.loc(), diag::TensorHasNone).range(member.range) << name << text;
+    return true;
+  };
   if (name == "shape" || name == "size")
-    error.note(SMLoc(), diag::NameInstead) << "tensors have no '.shape': the size of a dim is its name, as declared in "
-                                              "the shape of the tensor, '[B, S, D]'";
-  else if (name == "T" || name == "mT")
-    error.note(SMLoc(), diag::NameInstead) << "dims are swapped by a formula, as in 'let y[d, b] = x[b, d];'";
-  else if (findBuiltin(name) == BuiltinKind::Reduction && call && isNumber(*call))
-    error.note(SMLoc(), diag::NameInstead)
-        << "the result of '" + textOf(call->callee) + "' is one number already: leave '." + name + "()' out";
-  else if (findBuiltin(name) == BuiltinKind::Reduction)
-    error.note(SMLoc(), diag::NameInstead)
-        << "tensors have no methods; a reduction is a formula that names dims: 'let z = " + operand +
-               ";' and 'let m[] = " + name + "[i, j](z[i, j]);', with an index for each dim of z";
-  else if (!instead.empty())
-    error.note(SMLoc(), diag::NameInstead) << "tensors have no methods; " + instead;
-  else
-    error.note(SMLoc(), diag::NameInstead) << "tensors have no methods: write a call, '" + name + "(" + operand +
-                                                  ")', or a formula, as in 'let y[b] = mean[d](x[b, d]);'";
-  return true;
+    return report("the size of a dim is its name, as declared in the shape of the tensor, '[B, S, D]'");
+  if (name == "T" || name == "mT")
+    return report("dims are swapped by a formula, as in 'let y[d, b] = x[b, d];'");
+  if (findBuiltin(name) == BuiltinKind::Reduction && call && isNumber(*call))
+    return report("the result of '" + textOf(call->callee) + "' is one number already; leave '." + name + "()' out");
+  if (findBuiltin(name) == BuiltinKind::Reduction)
+    return report("a reduction is a formula that names dims, as in 'let z = " + operand + ";' and 'let m[] = " + name +
+                  "[i, j](z[i, j]);', with an index for each dim of z");
+  if (!instead.empty())
+    return report(instead);
+  return report("write a call, '" + name + "(" + operand + ")', or a formula, as in 'let y[b] = mean[d](x[b, d]);'");
 }
 
 void NameChecker::checkExpr(const ast::Expr *expr) {

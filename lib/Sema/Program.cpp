@@ -5,6 +5,7 @@
 #include "stage/Sema/KeptBindings.h"
 #include "stage/Sema/Suggestions.h"
 #include "stage/Support/Files.h"
+#include "stage/Support/Origins.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -100,6 +101,13 @@ void Program::loadPreludes() {
   llvm::for_each(options.libraries, loadOne);
 }
 
+/// The program of the same folder that has this name with another ending; empty: none.
+static std::string findFileLike(StringRef path) {
+  llvm::SmallString<128> other = path;
+  llvm::sys::path::replace_extension(other, ".stg");
+  return other != path && llvm::sys::fs::exists(other) ? other.str().str() : "";
+}
+
 const ast::File *Program::loadPath(const std::string &path, SMRange importedAt) {
   llvm::SmallString<128> real;
   if (path == "-" || llvm::sys::fs::real_path(path, real))
@@ -123,7 +131,9 @@ const ast::File *Program::loadPath(const std::string &path, SMRange importedAt) 
   std::string error;
   auto buffer = readFile(path, error);
   if (!buffer) {
-    diags.report(importedAt.Start, diag::CannotReadFile) << path << error;
+    std::string like = importedAt.isValid() ? "" : findFileLike(path);
+    diags.report(importedAt.Start, diag::CannotReadFile)
+        << path << error + (like.empty() ? "" : "; did you mean '" + like + "'?");
   } else {
     loading.push_back({key, path, importedAt});
     file = parse(diags.getSources().AddNewSourceBuffer(std::move(buffer), SMLoc()));
@@ -314,9 +324,22 @@ bool Program::isInLibrary(StringRef name) const {
   return library.count(name);
 }
 
-bool Program::suggestImport(DiagnosticBuilder &error, StringRef name) const {
+bool Program::suggestImport(DiagnosticBuilder &error, StringRef name, const ast::File *from) const {
   if (!isInLibrary(name))
     return false;
+  StringRef file = library.find(name)->second.file;
+  for (const ast::Import &import : from ? from->imports : ArrayRef<ast::Import>()) {
+    if (import.all || import.path != file)
+      continue;
+    std::string names;
+    for (const ast::Ident &known : import.names)
+      names += known.name.str() + ", ";
+    setOrigin(error, import.range);
+    error.note(SMLoc(), diag::NameInstead) << "this import lists names, and '" + name.str() +
+                                                  "' is none of them: write 'import " + file.str() + " (" + names +
+                                                  name.str() + ");'";
+    return true;
+  }
   error.note(SMLoc(), diag::DeclaredInLibrary) << name << library.find(name)->second.file;
   return true;
 }

@@ -34,8 +34,8 @@ StringRef stage::sema::findStepHint(StringRef name, bool isTraining, llvm::Array
     return llvm::StringSwitch<StringRef>(lower)
         .Cases("num_microbatches", "microbatches", "gradient_accumulation", "gradient_accumulation_steps", "grad_accum",
                "accumulation_steps",
-               "the number of microbatches follows from B; give the sequences of one on each rank, as in "
-               "'microbatch = 1'")
+               "the number of microbatches is B / (ranks that split B) / microbatch: leave it out, and choose "
+               "'microbatch', as in 'microbatch = 1', so that it comes out")
         .Cases("lr", "learning_rate", "weight_decay", "beta", "betas", "eps", "seed",
                "neither time nor memory depends on it; leave it out")
         .Cases("steps", "epochs", "max_steps", "num_steps", "iterations", "one step is computed; leave it out")

@@ -162,7 +162,11 @@ static std::string explainValue(llvm::StringRef line) {
     return "";
   llvm::StringRef value = quoted.trim('\'');
   bool isReal = kind.startswith("floating");
-  llvm::StringRef digits = value.take_while(llvm::isDigit);
+  llvm::StringRef digits = value.take_while(llvm::isDigit), unit = value.drop_front(digits.size());
+  uint64_t number = 0, thousand = unit == "k" || unit == "K" ? 1000 : unit == "Ki" ? 1024 : 0;
+  if (thousand && !digits.getAsInteger(10, number) && number < (uint64_t(1) << 32))
+    return "error: --" + name + " expects a number without a unit, found '" + value.str() + "': write '--" + name +
+           "=" + std::to_string(number * thousand) + "'";
   return "error: --" + name + " expects " + (isReal ? "a number" : "a whole number") + " without a unit, found '" +
          value.str() + "': write '--" + name + "=" + (digits.empty() ? "10" : digits.str()) + "', for example";
 }

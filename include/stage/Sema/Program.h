@@ -84,8 +84,9 @@ public:
   std::vector<Candidate> getVisibleNames(const ast::File &from) const;
   /// Whether a file of the standard library declares `name`, imported or not.
   bool isInLibrary(StringRef name) const;
-  /// If a file of the standard library declares `name`, adds a note to `error` that says so. Whether one does.
-  bool suggestImport(DiagnosticBuilder &error, StringRef name) const;
+  /// If a file of the standard library declares `name`, adds a note to `error` that says so. Whether one does. If
+  /// `from` imports names of that file and not this one, `error` stands there.
+  bool suggestImport(DiagnosticBuilder &error, StringRef name, const ast::File *from = nullptr) const;
   /// Adds to `error` the nearest name of a declaration of this kind (`strategy`) that the library has or `from` sees;
   /// if none is near, all of them, where they are few.
   void suggestOfKind(DiagnosticBuilder &error, StringRef name, SMRange at, StringRef kind, const ast::File &from) const;

@@ -37,8 +37,12 @@ bool stage::checkStageCount(const Graph &graph, DiagnosticEngine &diags) {
     setOrigin(error, findOrigin(graph.sizes, graph.mesh[*pipeline.axis].name));
     return false;
   };
-  if (*iterations < parts)
-    return blame(diags.report(pipeline.loc, diag::PipelineTooFewLayers).with(parts, repeats, *iterations));
+  if (*iterations < parts) {
+    const Axis &axis = graph.mesh[*pipeline.axis];
+    std::string most = pipeline.chunks > 1 ? "v = " + std::to_string(std::max<int64_t>(*iterations / axis.size, 1))
+                                           : axis.name + " = " + std::to_string(*iterations);
+    return blame(diags.report(pipeline.loc, diag::PipelineTooFewLayers).with(parts, repeats, *iterations, most));
+  }
   if (pipeline.balance != Balance::None || *iterations % parts == 0)
     return true;
   // The first virtual stages get one more, as the last one has the head of the model as well.

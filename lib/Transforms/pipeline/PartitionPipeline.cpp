@@ -33,6 +33,7 @@
 #include "stage/IR/graph/Program.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/Schedule/BalancedSplit.h"
+#include "stage/Support/Origins.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/Suggestions.h"
@@ -110,9 +111,9 @@ private:
         SMLoc loc = findShardRule(*result).value_or(op.loc);
         DiagnosticBuilder error = diags.report(loc, diag::PipelineAxisShards)
                                   << graph.mesh[*graph.pipeline.axis].name << describe(*result);
+        setOrigin(error, {graph.pipeline.loc, graph.pipeline.loc});
         if (graph.pipeline.loc.isValid())
-          error.note(graph.pipeline.loc, diag::PipelineOverHere)
-              << graph.mesh[*graph.pipeline.axis].name
+          error.note(SMLoc(), diag::PipelineAxisOwn)
               << llvm::join(llvm::map_range(graph.mesh.getAxes(), [](const Axis &known) { return known.name; }), ", ");
         if (loc != op.loc)
           error.note(op.loc, diag::SplitsHere) << describe(*result);
