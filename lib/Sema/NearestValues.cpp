@@ -59,6 +59,13 @@ static std::optional<int64_t> compute(const ast::Expr *expr, Lookup lookup) {
 
 std::string stage::sema::listValuesThatHold(const ast::Expr *condition, Lookup lookup,
                                             llvm::function_ref<bool(StringRef)> isOfUser) {
+  auto itself = [&](StringRef name) {
+    int64_t digits = 0;
+    return name.getAsInteger(10, digits) ? lookup(name) : std::optional(digits);
+  };
+  // A search asks for thousands of plans, mostly of conditions that have words in them.
+  if (!compute(condition, itself))
+    return "";
   std::vector<StringRef> names;
   auto add = [&](const ast::Expr *from) {
     walk(from, [&](const ast::Expr *part) {
@@ -72,17 +79,12 @@ std::string stage::sema::listValuesThatHold(const ast::Expr *condition, Lookup l
       add(binary->right);
   });
   add(condition);
-  constexpr int64_t mostTried = 1 << 12;
+  constexpr int64_t mostTried = 1 << 9;
   std::vector<std::string> found;
   for (StringRef changed : names)
     for (int64_t step : {-1, 1}) {
       int64_t each = *lookup(changed) + step;
-      auto other = [&](StringRef name) -> std::optional<int64_t> {
-        int64_t digits = 0;
-        if (!name.getAsInteger(10, digits))
-          return digits;
-        return name == changed ? std::optional(each) : lookup(name);
-      };
+      auto other = [&](StringRef name) { return name == changed ? std::optional(each) : itself(name); };
       for (int64_t i = 0; i < mostTried && each > 0; ++i, each += step)
         if (std::optional<int64_t> holds = compute(condition, other); holds && *holds) {
           found.push_back((changed + " = ").str() + std::to_string(each));
