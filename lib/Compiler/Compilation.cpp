@@ -117,10 +117,6 @@ bool stage::runFrontEnd(Compilation &c, const Plan &plan) {
 }
 
 bool stage::runMiddle(Compilation &c, const PassOptions &passes) {
-  if (!checkStageCount(*c.graph, c.diags)) {
-    noteRuleConditions(c);
-    return false;
-  }
   PassManager manager(getAllPasses(), c.diags, passes, llvm::errs());
   // The model may come with its backward, made for the microbatches of another plan.
   if (c.graph->findPhase(PhaseKind::Backward))
@@ -128,7 +124,8 @@ bool stage::runMiddle(Compilation &c, const PassOptions &passes) {
   // Where graphs of models are kept, so are those of plans, unless somebody looks at passes.
   bool isKept =
       c.models && !passes.printAfterAll && passes.printAfter.empty() && !passes.verifyEach && !passes.timePasses;
-  bool good = !isKept || c.session.getStores().graphs.run(c.graph, c.diags);
+  // Before any pass runs: a search tries hundreds of plans that have too few layers.
+  bool good = checkStageCount(*c.graph, c.diags) && (!isKept || c.session.getStores().graphs.run(c.graph, c.diags));
   manager.addRemaining(*c.graph);
   if (!good || !manager.run(*c.graph) || c.diags.hasErrors()) {
     noteRuleConditions(c);
