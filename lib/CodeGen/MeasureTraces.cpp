@@ -68,8 +68,9 @@ public:
     statistics.ranks += numRanks;
     statistics.files += numRanks;
     statistics.bytes += __int128(numRanks) * getEncodedMetadataSize(getMetadata(nullptr, 0));
-    for (unsigned number = 0; number < tasks.getUnits().size(); ++number) {
-      statistics.nodes += __int128(numRanks) * tasks.getUnits()[number].layout->getNumNodes();
+    const auto &units = tasks.getUnits();
+    for (unsigned number = 0; number < units.size(); number += countUnits(units[number])) {
+      statistics.nodes += __int128(numRanks) * units[number].getNumIds();
       statistics.bytes += measureUnit(number);
     }
     return true;
@@ -84,20 +85,26 @@ private:
     ClassTasks::Chains chains;
   };
 
+  /// Two units that run interleaved are measured as one.
+  static unsigned countUnits(const PlacedUnit &first) { return first.pair ? 2 : 1; }
+
   __int128 measureUnit(unsigned number) {
     const PlacedUnit &unit = tasks.getUnits()[number];
-    std::optional<Key> key = makeKey(unit, number);
+    std::optional<Key> key = makeKey(number);
     if (key)
       if (auto known = sizes.find(*key); known != sizes.end()) {
         ClassTasks::Chains after = tasks.getChains();
         for (auto [end, last] : llvm::zip(after, known->second.chains))
           if (last)
             end = unit.base + *last;
-        tasks.skipUnit(number, after);
+        for (unsigned each = 0; each < countUnits(unit); ++each)
+          tasks.skipUnit(number + each, after);
         return known->second.bytes;
       }
     UnitSize size = {0, ClassTasks::Chains(tasks.getChains().size())};
-    tasks.countUnit(number, [&](const Task &task, uint64_t times) { size.bytes += times * measureTask(task); });
+    for (unsigned each = 0; each < countUnits(unit); ++each)
+      tasks.countUnit(number + each,
+                      [&](const Task &task, uint64_t times) { size.bytes += times * measureTask(task); });
     if (!key)
       return size.bytes;
     for (auto [end, last] : llvm::zip(tasks.getChains(), size.chains))
@@ -143,16 +150,42 @@ private:
     return givers;
   }
 
-  /// Nothing for the step, which is there once, for units that have, or depend on, ids of several widths, and where
-  /// some units run in pairs.
-  std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) {
-    if (tasks.hasPairs())
+  /// Which nodes a unit has, and where: those of a pair lie between those of the other unit.
+  static void addNodes(const PlacedUnit &unit, Key &key) {
+    key.insert(key.end(), {uint64_t(unit.kind), unit.chain, unit.placeInPair,
+                           uint64_t(reinterpret_cast<uintptr_t>(unit.pair))}); // of two templates the same one
+  }
+
+  /// Nothing for the step, which is there once, for units that have, or depend on, ids of several widths, and, with
+  /// lists of tensors, for pairs.
+  std::optional<Key> makeKey(unsigned number) {
+    const PlacedUnit &first = tasks.getUnits()[number];
+    std::optional<uint64_t> width = getWidth(first.base, first.getNumIds());
+    if (isOncePerStep(first.kind) || !width || (tracker && tasks.hasPairs()))
       return std::nullopt;
-    std::optional<uint64_t> width = getWidth(unit.base, unit.layout->getNumNodes());
-    if (isOncePerStep(unit.kind) || !width)
-      return std::nullopt;
+    Key key = {*width};
+    std::vector<uint64_t> counts(tasks.getNumIssued().size());
+    for (unsigned each = 0; each < countUnits(first); ++each) {
+      const PlacedUnit &unit = tasks.getUnits()[number + each];
+      if (!addKey(unit, number + each, key))
+        return std::nullopt;
+      for (auto [count, more] : llvm::zip(counts, tasks.getNumCollectives(unit)))
+        count += more;
+    }
+    for (auto [issued, count] : llvm::zip(tasks.getNumIssued(), counts)) {
+      if (count && getVarintSize(issued) != getVarintSize(issued + count - 1))
+        return std::nullopt;
+      if (count)
+        key.push_back(getVarintSize(issued));
+    }
+    return key;
+  }
+
+  /// False for a unit that depends on ids of several widths.
+  bool addKey(const PlacedUnit &unit, unsigned number, Key &key) {
     const ClassTasks::Chains &chains = tasks.getChains();
-    Key key = {uint64_t(unit.kind), unit.chain, *width, getDecimalSize(unit.microbatch)};
+    addNodes(unit, key);
+    key.push_back(getDecimalSize(unit.microbatch));
     addNumbers(unit, key);
     auto addId = [&](std::optional<uint64_t> id) { key.push_back(id ? getVarintSize(*id) : 0); };
     llvm::for_each(chains, addId);
@@ -161,40 +194,42 @@ private:
     addId(load);
     key.push_back(tasks.getStreamOfLoad(unit).value_or(0)); // said with a load only
     // Dependencies that carry data and order at once are written once.
-    auto addUnit = [&](const ClassTasks::NodeRange &other) {
-      std::optional<uint64_t> otherWidth = getWidth(other.first, other.count);
+    auto addUnit = [&](const PlacedUnit &other) {
+      std::optional<uint64_t> otherWidth = getWidth(other.base, other.getNumIds());
+      addNodes(other, key);
       key.push_back(otherWidth.value_or(0));
-      for (std::optional<uint64_t> end : chains)
-        key.push_back(other.contains(end));
-      key.push_back(other.contains(load));
+      // Of a pair, from its first node, because not all nodes are of one of its units.
+      auto addPlace = [&](std::optional<uint64_t> id) {
+        key.push_back(!other.contains(id) ? 0 : other.pair ? 1 + *id - other.base : 1);
+      };
+      llvm::for_each(chains, addPlace);
+      addPlace(load);
       return otherWidth.has_value();
     };
     llvm::SmallVector<uint64_t, 4> others; // where the units begin from which it has data
     for (const PlacedUnit *earlier : listGivers(unit)) {
       others.push_back(earlier->base);
-      key.insert(key.end(), {uint64_t(earlier->kind), earlier->chain});
-      if (!addUnit({0, earlier->base, earlier->layout->getNumNodes()}))
-        return std::nullopt;
+      if (!addUnit(*earlier))
+        return false;
     }
     if (isBackward(unit.kind))
-      for (const ClassTasks::NodeRange &other : tasks.getLatestBackwards()) {
-        key.push_back(other.layout);
-        others.push_back(other.first);
-        if (!addUnit(other))
-          return std::nullopt;
+      for (const PlacedUnit *other : tasks.getLatestBackwards()) {
+        others.push_back(other->base);
+        if (!addUnit(*other))
+          return false;
       }
     key.push_back(unit.updates != nullptr);
-    if (unit.updates && !addUnit({0, unit.updates->base, unit.updates->layout->getNumNodes()}))
-      return std::nullopt;
+    if (unit.updates && !addUnit(*unit.updates))
+      return false;
     auto awaited = tasks.getAwaitedUnits(number);
     if (!awaited)
-      return std::nullopt;
-    for (const std::optional<ClassTasks::NodeRange> &other : *awaited) {
-      key.push_back(other.has_value());
+      return false;
+    for (const PlacedUnit *other : *awaited) {
+      key.push_back(other != nullptr);
       if (other && !addUnit(*other))
-        return std::nullopt;
+        return false;
       for (uint64_t first : others)
-        key.push_back(other && other->first == first);
+        key.push_back(other && other->base == first);
     }
     if (tracker)
       for (const PlacedUnit *next : tasks.getLoaded(number)) // whose inputs are named
@@ -202,13 +237,7 @@ private:
                                getDecimalSize(next->microbatch)});
     for (uint64_t tag : tasks.getTags(unit))
       key.push_back(getVarintSize(tag));
-    for (auto [first, count] : llvm::zip(tasks.getNumIssued(), tasks.getNumCollectives(unit))) {
-      if (count && getVarintSize(first) != getVarintSize(first + count - 1))
-        return std::nullopt;
-      if (count)
-        key.push_back(getVarintSize(first));
-    }
-    return key;
+    return true;
   }
 
   /// Over all ranks of the class.
@@ -291,12 +320,16 @@ private:
 };
 } // namespace
 
-/// Adds what the ranks with some coordinates on a stage would be, by their slowness.
+/// Adds what the ranks with some coordinates on a stage would be, by their slowness. Ranks whose coordinates are others
+/// on axes that are not `unlike` are as large.
 static bool measureBySlowness(const Program &program, const GroupTable &groups, const EmitOptions &options,
-                              RankClass rankClass, DiagnosticEngine &diags, EmitStatistics &statistics,
+                              RankClass rankClass, AxisSet unlike, DiagnosticEngine &diags, EmitStatistics &statistics,
                               std::set<const SizeNode *> &speeds) {
   const Graph &graph = *program.graph;
-  FixedCoordinates common = rankClass.coordinates;
+  FixedCoordinates common;
+  for (auto [axis, coordinate] : rankClass.coordinates)
+    if (unlike >> axis & 1)
+      common.emplace_back(axis, coordinate);
   if (graph.pipeline.axis)
     common.emplace_back(*graph.pipeline.axis, rankClass.stage);
   llvm::sort(common);
@@ -324,13 +357,14 @@ std::optional<EmitStatistics> stage::measureTraces(const Program &program, const
     rankClass.stage = stage.stage;
     for (AxisId axis : toList(findVaryingAxes(program, stage)))
       rankClass.coordinates.emplace_back(axis, 0);
+    AxisSet unlike = rankClass.coordinates.empty() ? 0 : options.tracker ? ~AxisSet(0) : findUnlikeAxes(program, stage);
     for (bool more = true; more;) {
-      if (!measureBySlowness(program, groups, options, rankClass, diags, statistics, speeds))
+      if (!measureBySlowness(program, groups, options, rankClass, unlike, diags, statistics, speeds))
         return std::nullopt;
       // The next coordinates, as one counts.
       more = false;
       for (auto &[axis, coordinate] : llvm::reverse(rankClass.coordinates)) {
-        more = ++coordinate < mesh[axis].size;
+        more = (unlike >> axis & 1) && ++coordinate < mesh[axis].size;
         if (more)
           break;
         coordinate = 0;

@@ -423,7 +423,9 @@ private:
 void ClassTasks::makePair(unsigned number, Sink sink) {
   bool isReported = false;
   auto check = [&](const Task &task) {
-    auto isLater = [&](llvm::ArrayRef<uint64_t> ids) { return !ids.empty() && ids.back() >= task.id; };
+    auto isLater = [&](llvm::ArrayRef<uint64_t> ids) {
+      return llvm::any_of(ids, [&](uint64_t id) { return id >= task.id && id < firstName; });
+    };
     if ((isLater(task.data) || isLater(task.order)) && !std::exchange(isReported, true))
       diags.report(graph.pipeline.loc, diag::OverlapWaits) << units[number].getName() << units[number + 1].getName();
     sink(task);
@@ -435,7 +437,8 @@ void ClassTasks::makePair(unsigned number, Sink sink) {
 
 llvm::SmallVector<std::optional<uint64_t>, 12> ClassTasks::listEnds(unsigned number) const {
   llvm::SmallVector<std::optional<uint64_t>, 12> ends(chains.begin(), chains.end());
-  ends.append({getPosted(number), getLoad(units[number]), getWorkBefore(number), workBeforeLoop});
+  for (size_t each = number; each < getPairEnd(stage.units, number); ++each)
+    ends.append({getPosted(unsigned(each)), getLoad(units[each]), getWorkBefore(unsigned(each)), workBeforeLoop});
   return ends;
 }
 
@@ -499,11 +502,13 @@ void ClassTasks::forgetUnits() {
   lastCompOfUnit = {};
 }
 
-llvm::SmallVector<ClassTasks::NodeRange, 2> ClassTasks::getLatestBackwards() const {
-  llvm::SmallVector<NodeRange, 2> latest;
-  for (unsigned i = 0; i < layouts.size(); ++i)
-    if (const PlacedUnit *unit = additions.getLatest(&layouts[i]))
-      latest.push_back({i, unit->base, unit->getNumIds()});
-  llvm::sort(latest, [](const NodeRange &a, const NodeRange &b) { return a.first > b.first; });
+llvm::SmallVector<const PlacedUnit *, 2> ClassTasks::getLatestBackwards() const {
+  llvm::SmallVector<const PlacedUnit *, 2> latest;
+  for (const TaskLayout &layout : layouts)
+    if (const PlacedUnit *unit = additions.getLatest(&layout))
+      latest.push_back(unit);
+  llvm::sort(latest, [](const PlacedUnit *a, const PlacedUnit *b) {
+    return std::pair(a->base, a->placeInPair) > std::pair(b->base, b->placeInPair);
+  });
   return latest;
 }

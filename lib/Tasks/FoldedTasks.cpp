@@ -243,5 +243,7 @@ ClassTasks::Left ClassTasks::makeRounds(unsigned number, Sink sink, RepeatSink r
   else
     foldUnit(
         number, sink, [](const Task &, uint64_t) {}, repeat);
+  if (units[number].pair)
+    makeUnit(number + 1, sink);
   return left;
 }

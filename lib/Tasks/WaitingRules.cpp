@@ -19,7 +19,7 @@ std::optional<uint64_t> ClassTasks::getLoad(const PlacedUnit &unit) const {
 
 /// What a node that reads an input of the unit waits for, if its own chain does not go through there.
 std::optional<uint64_t> ClassTasks::getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const {
-  return !unit.loader || getStreamOfLoad(unit) == stream ? std::nullopt : getEnd(End::Load, getLoad(unit));
+  return !unit.loader || getStreamOfLoad(unit) == stream ? std::nullopt : getEnd(End::Load, unit, getLoad(unit));
 }
 
 std::optional<unsigned> ClassTasks::getStreamOfLoad(const PlacedUnit &unit) const {
@@ -76,7 +76,7 @@ void ClassTasks::makeOp(const Op &op, const PlacedUnit &unit, unsigned number, i
   finish(task, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
                 waitsForWork            ? (isAhead(op) ? workBeforeLoop : chains[computation])
                 : isGatherOfMessage(op) ? chains[computation]
-                : op.waitsForUnits      ? getEnd(End::WorkBefore, getWorkBefore(number))
+                : op.waitsForUnits      ? getEnd(End::WorkBefore, unit, getWorkBefore(number))
                                         : getTurnOfReader(op)});
   last = id;
   if (isGatherOfMessage(op))
@@ -129,7 +129,7 @@ void ClassTasks::makeMessage(const PlacedUnit &unit, unsigned number, const Prog
                   readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
     chains[stream] = id;
   } else {
-    finish(task, {getEnd(End::Posted, getPosted(number))});
+    finish(task, {getEnd(End::Posted, unit, getPosted(number))});
     arrived.push_back(id);
   }
   if (observer)
@@ -197,20 +197,16 @@ const std::optional<ClassTasks::UnitEdges> &ClassTasks::getUnitEdges(const TaskL
   return edges;
 }
 
-std::optional<llvm::SmallVector<std::optional<ClassTasks::NodeRange>, 1>> ClassTasks::getAwaitedUnits(unsigned number) {
-  llvm::SmallVector<std::optional<NodeRange>, 1> ranges;
+std::optional<llvm::SmallVector<const PlacedUnit *, 1>> ClassTasks::getAwaitedUnits(unsigned number) {
+  llvm::SmallVector<const PlacedUnit *, 1> awaited;
   const std::optional<UnitEdges> &edges = getUnitEdges(*units[number].layout);
   if (!edges)
     return std::nullopt;
   for (auto [layout, distance] : *edges) {
     llvm::ArrayRef<unsigned> before = getUnitsBefore(layout, number);
-    ranges.emplace_back();
-    if (distance > before.size())
-      continue;
-    const PlacedUnit &unit = units[before[before.size() - distance]];
-    ranges.back() = NodeRange{layout, unit.base, unit.getNumIds()};
+    awaited.push_back(distance > before.size() ? nullptr : &units[before[before.size() - distance]]);
   }
-  return ranges;
+  return awaited;
 }
 
 /// The unit so many before this one that runs an op (of a repeat: in this iteration); null if there are fewer.

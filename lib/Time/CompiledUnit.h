@@ -34,6 +34,7 @@
 #include "StepRuns.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/Surcharges.h"
+#include <array>
 #include <memory>
 
 namespace stage {
@@ -112,6 +113,7 @@ struct CompiledUnit {
     uint32_t connection; ///< Of a permute the channel, else the port (UnitStore.h).
     uint64_t tag;        ///< Of a permute.
     bool isPermute;
+    unsigned part; ///< Of a pair, of which unit it is.
   };
   /// A collective of several classes.
   struct Shared {
@@ -201,11 +203,13 @@ public:
     CompiledUnit *unit;
     UnitCharges *charges;
     uint32_t firstRelated;
-    uint32_t microbatch;
-    uint32_t templateNumber; ///< In the class.
+    std::array<uint32_t, 2> microbatches; ///< Of a unit, or of both units of a pair.
+    uint32_t templateNumber;              ///< In the class.
+    uint32_t place;                       ///< Among the units of the stage; of a pair that of the first one.
   };
-  void add(CompiledUnit *unit, llvm::ArrayRef<uint32_t> itsRelated, uint32_t microbatch, uint32_t templateNumber) {
-    entries.push_back({unit, nullptr, uint32_t(related.size()), microbatch, templateNumber});
+  void add(CompiledUnit *unit, llvm::ArrayRef<uint32_t> itsRelated, std::array<uint32_t, 2> microbatches,
+           uint32_t templateNumber, uint32_t place) {
+    entries.push_back({unit, nullptr, uint32_t(related.size()), microbatches, templateNumber, place});
     llvm::append_range(related, itsRelated);
   }
   void reserve(size_t count) { entries.reserve(count); }
@@ -213,6 +217,11 @@ public:
   size_t size() const { return entries.size(); }
   Entry &operator[](size_t number) { return entries[number]; }
   const Entry &operator[](size_t number) const { return entries[number]; }
+  /// Whether tasks of a unit may meet those of the one before it (stage/Time/Surcharges.h). Those of two pairs, one
+  /// behind the other, do not.
+  bool isNextTo(size_t number) const {
+    return number && number < entries.size() && entries[number].place == entries[number - 1].place + 1;
+  }
   /// The numbers of the earlier units to which the references of one lead, ascending but for those that nothing
   /// explains.
   llvm::ArrayRef<uint32_t> getRelated(size_t number) const {

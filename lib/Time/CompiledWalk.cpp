@@ -56,8 +56,8 @@ bool CompiledWalk::list(ClassClock &clock) {
     if (!unit)
       return false;
     size_t number = clock.units.size();
-    clock.units.add(unit, related, clock.compiler.getTasks().getUnits()[number].microbatch,
-                    clock.compiler.getTemplate(number));
+    clock.units.add(unit, related, clock.compiler.listMicrobatches(number), clock.compiler.getTemplate(number),
+                    clock.compiler.getPlace(number));
   }
   clock.units.shrink();
   if (!keepsUnits)
@@ -125,7 +125,7 @@ std::pair<unsigned, uint64_t> CompiledWalk::locate(const ClassClock &clock,
     return {message.connection, clock.firstPermute + message.tag};
   const UnitList::Entry &unit = clock.units[clock.placed.size()];
   const Port &port = clock.compiler.getPort(unit.templateNumber, message.connection);
-  return {port.channel, port.tag + unit.microbatch * connections.groups.getMostValues()};
+  return {port.channel, port.tag + unit.microbatches[message.part] * connections.groups.getMostValues()};
 }
 
 /// Whether the message has been sent.

@@ -16,8 +16,8 @@
 //
 // This walk serves reports (TimeReport.h). StepWalk, which goes from task to task, serves who asks for each task or for
 // intervals: activities of ranks, durations for traces, prices, servers. It also times what this one cannot, for which
-// `serves` is false or `run` says Unsupported: parts of a workload, units that run interleaved, tasks without a price,
-// and units that wait for each other in both directions.
+// `serves` is false or `run` says Unsupported: parts of a workload, tasks without a price, and units that wait for each
+// other in both directions.
 //
 // Time: linear in units, with some 0.6 us for each; besides, what is made and what is evaluated.
 //
@@ -36,10 +36,7 @@ namespace stage {
 class CompiledWalk final : public StepRuns {
 public:
   /// Whether it may be able to time these: there is one part.
-  static bool serves(llvm::ArrayRef<TimedPart> parts) {
-    return parts.size() == 1 && llvm::none_of(parts.front().program->stages,
-                                              [](const StageProgram &stage) { return hasPairs(stage.units); });
-  }
+  static bool serves(llvm::ArrayRef<TimedPart> parts) { return parts.size() == 1; }
 
   /// All must outlive this.
   CompiledWalk(const TimedPart &part, const TaskOptions &options, DiagnosticEngine &diags);

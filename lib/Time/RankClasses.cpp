@@ -50,9 +50,12 @@ RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSi
     : program(program), mesh(program.graph->mesh) {
   const Graph &graph = *program.graph;
   AxisSet whole = 0;
-  for (const StageProgram &stage : program.stages)
-    varying |= findAxesOfWork(program, stage);
-  whole = varying;
+  for (const StageProgram &stage : program.stages) {
+    AxisSet ofWork = findAxesOfWork(program, stage);
+    varying |= ofWork;
+    whole |= ofWork ? ofWork & findUnlikeAxes(program, stage) : 0;
+  }
+  bool isUneven = whole;
   if (graph.pipeline.axis)
     whole |= AxisSet(1) << *graph.pipeline.axis;
   std::vector<std::vector<int64_t>> named(mesh.getAxes().size()); // coordinates, by axis
@@ -70,7 +73,7 @@ RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSi
     if (!endsWithAxis(mesh, block))
       crossing.push_back(block);
   }
-  apart |= mesh.isUneven() && !crossing.empty();
+  apart |= isUneven && !crossing.empty();
   for (const SlowRanks &slow : graph.slowRanks)
     for (auto [axis, coordinate] : slow.coordinates) {
       named[axis].push_back(coordinate);
@@ -95,7 +98,7 @@ RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSi
     if (!(permuted >> axis & 1))
       continue;
     // Neighbours of ranks that are not alike are not alike either.
-    int64_t period = number > 1 || mesh.isUneven() ? mesh[axis].size : periods[axis];
+    int64_t period = number > 1 || isUneven ? mesh[axis].size : periods[axis];
     number = unsigned(mesh[axis].size % period ? mesh[axis].size : period);
     for (int64_t coordinate = 0; coordinate < mesh[axis].size; ++coordinate)
       cells[coordinate] = unsigned(coordinate % number);

@@ -17,23 +17,50 @@ UnitCompiler::UnitCompiler(Connections &connections, UnitStore &store, const Tas
       tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags,
             &connections.costs, connections.kernels),
       slowness(tasks.getSlowness()) {
-  llvm::DenseMap<const TaskLayout *, uint32_t> numbers;
-  for (const PlacedUnit &unit : tasks.getUnits()) {
+  llvm::DenseMap<std::pair<const TaskLayout *, const TaskLayout *>, uint32_t> numbers;
+  for (unsigned number = 0; number < tasks.getUnits().size(); ++number) {
+    const PlacedUnit &unit = tasks.getUnits()[number];
+    if (unit.placeInPair)
+      continue;
+    firstUnits.push_back(number);
     bases.push_back(unit.base);
-    templates.push_back(numbers.try_emplace(unit.layout, uint32_t(numbers.size())).first->second);
+    std::pair layouts(unit.layout, unit.pair ? tasks.getUnits()[number + 1].layout : nullptr);
+    templates.push_back(numbers.try_emplace(layouts, uint32_t(numbers.size())).first->second);
   }
   described.resize(numbers.size());
 }
 
-/// Of the template of a unit.
+llvm::SmallVector<const PlacedUnit *, 2> UnitCompiler::listPlaced(size_t unit) const {
+  const PlacedUnit &first = tasks.getUnits()[firstUnits[unit]];
+  llvm::SmallVector<const PlacedUnit *, 2> placed = {&first};
+  if (first.pair)
+    placed.push_back(&tasks.getUnits()[firstUnits[unit] + 1]);
+  return placed;
+}
+
+std::array<uint32_t, 2> UnitCompiler::listMicrobatches(size_t unit) const {
+  auto placed = listPlaced(unit);
+  return {placed.front()->microbatch, placed.back()->microbatch};
+}
+
+unsigned UnitCompiler::getPart(size_t unit, uint64_t id) const {
+  const PlacedUnit &first = tasks.getUnits()[firstUnits[unit]];
+  return first.pair ? first.pair->find(id - first.base).unit : 0;
+}
+
+/// Of the template of a unit, or of both templates of a pair.
 void UnitCompiler::describe(unsigned number) {
   std::optional<ClassTemplate> &description = described[templates[number]];
-  if (!description)
-    description = store.describe(classNumber, sizesOf, tasks, tasks.getUnits()[number]);
+  if (description)
+    return;
+  auto placed = listPlaced(number);
+  description = store.describe(classNumber, sizesOf, tasks, *placed.front());
+  if (placed.size() > 1)
+    description = store.pairUp(*description, store.describe(classNumber, sizesOf, tasks, *placed.back()));
 }
 
 UnitCompiler::Relations UnitCompiler::listRelations(unsigned number) {
-  const PlacedUnit &unit = tasks.getUnits()[number];
+  auto placed = listPlaced(number);
   Relations relations;
   auto addTask = [&](std::optional<uint64_t> id) {
     if (!id)
@@ -41,20 +68,21 @@ UnitCompiler::Relations UnitCompiler::listRelations(unsigned number) {
     uint32_t other = *id >= bases[number - 1] ? number - 1 : uint32_t(findUnit(*id));
     relations.list.push_back({other, uint32_t(*id - bases[other])});
   };
-  llvm::for_each(tasks.listEnds(number), addTask);
+  llvm::for_each(tasks.listEnds(firstUnits[number]), addTask);
   relations.numEnds = uint32_t(relations.list.size());
-  auto addUnit = [&](uint64_t first, uint64_t count) {
-    relations.list.push_back({count ? uint32_t(findUnit(first)) : UnitRelation::none});
-  };
-  auto addPlaced = [&](const PlacedUnit *other) {
-    other ? addUnit(other->base, other->layout->getNumNodes()) : addUnit(0, 0);
+  auto addUnit = [&](const PlacedUnit *other) {
+    UnitRelation &relation = relations.list.emplace_back();
+    if (other && other->getNumIds() && other->base == bases[number])
+      relation.part = UnitRelation::own;
+    else if (other && other->getNumIds())
+      relation = {uint32_t(findUnit(other->base)), UnitRelation::none, other->placeInPair};
   };
   // Those whose values it may use, and those that have sampled its tokens.
-  llvm::SmallVector<const PlacedUnit *, 8> open = {&unit}, seen;
+  llvm::SmallVector<const PlacedUnit *, 8> open(placed.begin(), placed.end()), seen;
   while (!open.empty()) {
     const PlacedUnit *next = open.pop_back_val();
     for (const PlacedUnit *giver : {next->giver, next->previous, next->feeder}) {
-      addPlaced(giver);
+      addUnit(giver);
       bool isNew = giver && !llvm::is_contained(seen, giver);
       relations.ways.push_back(isNew);
       if (isNew) {
@@ -63,19 +91,19 @@ UnitCompiler::Relations UnitCompiler::listRelations(unsigned number) {
       }
     }
   }
-  addPlaced(unit.updates);
+  addUnit(placed.front()->updates);
   if (store.asksForSums(getDescription(number).alike)) {
     auto latest = tasks.getLatestBackwards();
     relations.numLatest = uint32_t(latest.size());
-    for (const ClassTasks::NodeRange &other : latest)
-      addUnit(other.first, other.count);
+    llvm::for_each(latest, addUnit);
   }
-  auto awaitedUnits = tasks.getAwaitedUnits(number);
-  relations.isKnown = awaitedUnits.has_value();
-  relations.hasEdges = !awaitedUnits || !awaitedUnits->empty();
-  if (awaitedUnits)
-    for (const std::optional<ClassTasks::NodeRange> &other : *awaitedUnits)
-      other ? addUnit(other->first, other->count) : addUnit(0, 0);
+  for (unsigned each = 0; each < placed.size(); ++each) {
+    auto awaitedUnits = tasks.getAwaitedUnits(firstUnits[number] + each);
+    relations.isKnown &= awaitedUnits.has_value();
+    relations.hasEdges |= !awaitedUnits || !awaitedUnits->empty();
+    if (awaitedUnits)
+      llvm::for_each(*awaitedUnits, addUnit);
+  }
   return relations;
 }
 
@@ -91,10 +119,10 @@ std::vector<uint32_t> UnitCompiler::listRelated(const Relations &relations) {
 /// What tells kinds apart.
 UnitCompiler::Key UnitCompiler::makeKindKey(unsigned number, const Relations &relations,
                                             llvm::ArrayRef<uint32_t> related) const {
-  const PlacedUnit &unit = tasks.getUnits()[number];
-  Key key = {getDescription(number).alike, connections.program.graph->pipeline.environments.getAlike(unit.environment),
-             relations.numLatest, uint32_t(related.size())};
-  key.reserve(key.size() + related.size() + 4 * relations.list.size());
+  Key key = {getDescription(number).alike, relations.numLatest, uint32_t(related.size())};
+  key.reserve(key.size() + 2 + related.size() + 5 * relations.list.size());
+  for (const PlacedUnit *unit : listPlaced(number))
+    key.push_back(connections.program.graph->pipeline.environments.getAlike(unit->environment));
   for (uint32_t other : related)
     key.push_back(getDescription(other).alike);
   for (const UnitRelation &relation : relations.list) {
@@ -102,6 +130,7 @@ UnitCompiler::Key UnitCompiler::makeKindKey(unsigned number, const Relations &re
     key.push_back(isAbsent ? UnitRelation::none
                            : uint32_t(llvm::lower_bound(related, relation.unit) - related.begin()));
     key.push_back(relation.task);
+    key.push_back(relation.part);
   }
   addDistances(key, number, relations);
   return key;
@@ -124,13 +153,16 @@ void UnitCompiler::addDistances(Key &key, unsigned number, const Relations &rela
 
 /// What units have in common that may be of one pattern.
 UnitCompiler::Key UnitCompiler::makeForm(unsigned number, const Relations &relations) const {
-  const PlacedUnit &unit = tasks.getUnits()[number];
-  std::optional<unsigned> streamOfLoad = tasks.getStreamOfLoad(unit);
-  Key form = {getDescription(number).alike, connections.program.graph->pipeline.environments.getAlike(unit.environment),
-              relations.numLatest, streamOfLoad ? *streamOfLoad : UnitRelation::none};
+  Key form = {getDescription(number).alike, relations.numLatest};
+  for (const PlacedUnit *unit : listPlaced(number)) {
+    form.push_back(connections.program.graph->pipeline.environments.getAlike(unit->environment));
+    form.push_back(tasks.getStreamOfLoad(*unit).value_or(UnitRelation::none));
+  }
   llvm::append_range(form, relations.ways);
-  for (const UnitRelation &relation : llvm::drop_begin(relations.list, relations.numEnds))
+  for (const UnitRelation &relation : llvm::drop_begin(relations.list, relations.numEnds)) {
     form.push_back(relation.unit == UnitRelation::none ? UnitRelation::none : getDescription(relation.unit).alike);
+    form.push_back(relation.part);
+  }
   addDistances(form, number, relations);
   return form;
 }
@@ -220,6 +252,7 @@ std::unique_ptr<CompiledUnit> UnitCompiler::instantiate(UnitPattern &pattern, co
 
 void UnitCompiler::finish() {
   tasks.forgetUnits();
+  firstUnits = {};
   templates = {};
   compiled = {};
   samples = {};
@@ -234,12 +267,13 @@ void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
       end = base + *last;
   std::optional<uint64_t> loop =
       unit.entersRepeatFirst ? tasks.getChains()[ClassTasks::computation] : tasks.getWorkBeforeLoop();
-  tasks.skipUnit(number, after);
+  for (unsigned each = 0; each < listPlaced(number).size(); ++each)
+    tasks.skipUnit(firstUnits[number] + each, after);
   tasks.setWorkBeforeLoop(unit.workBeforeLoop ? base + *unit.workBeforeLoop : loop);
 }
 
 /// Keeps a task of the unit that is made. False where it has no price.
-bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) {
+bool UnitCompiler::take(const Task &task, unsigned unit, uint64_t firstPermute) {
   ++numMade;
   while (slots.size() < tasks.getSlots().size()) {
     const RankSlot &slot = tasks.getSlots()[slots.size()];
@@ -250,6 +284,7 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
     return false;
   Sample sample;
   sample.task.kind = task.kind;
+  sample.task.part = getPart(unit, task.id);
   GroupPlace own = 1;
   const GroupPlace *place = &own;
   if (task.kind == TaskKind::Collective) {
@@ -282,7 +317,7 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
   sample.dataEnd = awaited.size();
   awaited.insert(awaited.end(), task.order.begin(), task.order.end());
   sample.end = awaited.size();
-  samples[task.id - base] = sample;
+  samples[task.id - bases[unit]] = sample;
   return true;
 }
 
@@ -312,36 +347,36 @@ bool UnitCompiler::repeat(const ClassTasks::Rounds &rounds, uint64_t base) {
 /// Null: tasks are of another form, or have no price. Relations are added that lead to units which no other one leads
 /// to; then the unit is not explained.
 std::unique_ptr<UnitPattern> UnitCompiler::make(unsigned number, Relations &relations, bool &isExplained) {
-  const PlacedUnit &placed = tasks.getUnits()[number];
-  if (placed.layout->getNumNodes() >= maxTasks)
+  uint64_t base = bases[number], numTasks = tasks.getUnits()[firstUnits[number]].getNumIds();
+  if (numTasks >= maxTasks)
     return nullptr;
-  samples.assign(placed.layout->getNumNodes(), Sample());
+  samples.assign(numTasks, Sample());
   awaited.clear();
   bool isGood = true;
   uint64_t firstPermute = tasks.getNumIssued().back();
   ClassTasks::Left left = tasks.makeRounds(
-      number, [&](const Task &task) { isGood = isGood && take(task, placed.base, firstPermute); },
-      [&](const ClassTasks::Rounds &rounds) { isGood = isGood && repeat(rounds, placed.base); });
+      firstUnits[number], [&](const Task &task) { isGood = isGood && take(task, number, firstPermute); },
+      [&](const ClassTasks::Rounds &rounds) { isGood = isGood && repeat(rounds, base); });
   if (!isGood)
     return nullptr;
   store.noteSums(getDescription(number).alike, left.asksForSums);
   auto pattern = std::make_unique<UnitPattern>();
   auto getOwn = [&](std::optional<uint64_t> id) {
-    bool isOwn = id && *id < ClassTasks::firstName && *id >= placed.base;
-    return isOwn ? std::optional(*id - placed.base) : std::nullopt;
+    bool isOwn = id && *id < ClassTasks::firstName && *id >= base;
+    return isOwn ? std::optional(*id - base) : std::nullopt;
   };
   for (std::optional<uint64_t> end : left.chains)
     pattern->chains.push_back(getOwn(end));
   pattern->workBeforeLoop = getOwn(left.workBeforeLoop);
   pattern->entersRepeatFirst = left.workBeforeLoop == ClassTasks::firstName + ClassTasks::computation;
   pattern->numPermutes = tasks.getNumIssued().back() - firstPermute;
-  listAwaited(placed, relations, *pattern, isExplained);
+  listAwaited(number, relations, *pattern, isExplained);
   return pattern;
 }
 
 /// Puts relations in place of names, and of the ids of earlier units.
-void UnitCompiler::listAwaited(const PlacedUnit &placed, Relations &relations, UnitPattern &pattern,
-                               bool &isExplained) {
+void UnitCompiler::listAwaited(unsigned number, Relations &relations, UnitPattern &pattern, bool &isExplained) {
+  const uint64_t base = bases[number];
   llvm::SmallDenseMap<uint32_t, uint32_t, 16> sources; // by relation, and behind them by unit
   auto findSource = [&](uint32_t key, llvm::function_ref<UnitPattern::Source()> list) {
     auto [known, isNew] = sources.try_emplace(key, uint32_t(pattern.sources.size()));
@@ -349,15 +384,15 @@ void UnitCompiler::listAwaited(const PlacedUnit &placed, Relations &relations, U
       pattern.sources.push_back(list());
     return known->second;
   };
-  auto listOfUnit = [&](uint32_t unit) {
+  auto listOfUnit = [&](uint32_t unit, uint32_t part) {
     UnitPattern::Source source;
     for (uint32_t i = relations.numEnds; i < relations.list.size(); ++i)
-      if (relations.list[i].unit == unit)
+      if (relations.list[i].unit == unit && relations.list[i].part == part)
         source.push_back(i);
     if (source.empty()) {
       isExplained = false;
       source.push_back(uint32_t(relations.list.size()));
-      relations.list.push_back({unit});
+      relations.list.push_back({unit, UnitRelation::none, part});
     }
     return source;
   };
@@ -366,10 +401,11 @@ void UnitCompiler::listAwaited(const PlacedUnit &placed, Relations &relations, U
       uint32_t number = uint32_t(id - ClassTasks::firstName);
       return {findSource(number, [&] { return UnitPattern::Source{number}; }), UnitRelation::none};
     }
-    if (id >= placed.base)
-      return {UnitPattern::Awaited::own, uint32_t(id - placed.base)};
-    uint32_t unit = uint32_t(findUnit(id));
-    return {findSource(relations.numEnds + unit, [&] { return listOfUnit(unit); }), uint32_t(id - bases[unit])};
+    if (id >= base)
+      return {UnitPattern::Awaited::own, uint32_t(id - base)};
+    uint32_t unit = uint32_t(findUnit(id)), part = getPart(unit, id);
+    return {findSource(relations.numEnds + 2 * unit + part, [&] { return listOfUnit(unit, part); }),
+            uint32_t(id - bases[unit])};
   };
   pattern.tasks.reserve(samples.size());
   pattern.awaited.reserve(awaited.size());
@@ -386,8 +422,8 @@ void UnitCompiler::listAwaited(const PlacedUnit &placed, Relations &relations, U
     if (sample.dataEnd == sample.end)
       task.dataEnd = task.end;
     for (size_t i = sample.begin; i < sample.end && waitsOutside && task.kind != TaskKind::Receive; ++i)
-      if (awaited[i] >= placed.base && awaited[i] < ClassTasks::firstName) {
-        const UnitPattern::PatternTask &before = samples[awaited[i] - placed.base].task;
+      if (awaited[i] >= base && awaited[i] < ClassTasks::firstName) {
+        const UnitPattern::PatternTask &before = samples[awaited[i] - base].task;
         task.isBehindOwn |= before.kind != TaskKind::Receive &&
                             store.getLaneKey(before.facts) == store.getLaneKey(task.facts) &&
                             store.getDuration(before.facts) > 0;

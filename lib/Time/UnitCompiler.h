@@ -19,6 +19,9 @@
 // relations lead the first one is made, and the others follow from its pattern (UnitPattern.h). Only units that ask who
 // added to a gradient have relations to these.
 //
+// Two units that run interleaved (stage/Walk/PairOrder.h) are one unit here and in CompiledWalk.h: it has the tasks of
+// both, in the order in which the pair runs them, and the relations of both.
+//
 // Limits: a unit that waits for a unit that is not listed, or whose edges lead to ops that several templates run, is
 // made, and is of a kind of its own.
 //
@@ -45,6 +48,10 @@ public:
 
   const ClassTasks &getTasks() const { return tasks; }
   size_t getNumUnits() const { return bases.size(); }
+  /// Among the units of the stage; of a pair that of the first one.
+  unsigned getPlace(size_t unit) const { return firstUnits[unit]; }
+  /// Of a unit twice, of a pair those of both.
+  std::array<uint32_t, 2> listMicrobatches(size_t unit) const;
   uint64_t getBase(size_t unit) const { return bases[unit]; }
   /// The unit of a task.
   size_t findUnit(uint64_t id) const { return size_t(llvm::upper_bound(bases, id) - bases.begin()) - 1; }
@@ -78,6 +85,10 @@ private:
     bool hasEdges = false;
   };
   Relations listRelations(unsigned number);
+  /// The unit, or both units of a pair.
+  llvm::SmallVector<const PlacedUnit *, 2> listPlaced(size_t unit) const;
+  /// Of a task, in which unit of a pair it is.
+  unsigned getPart(size_t unit, uint64_t id) const;
   static std::vector<uint32_t> listRelated(const Relations &relations);
   Key makeKindKey(unsigned number, const Relations &relations, llvm::ArrayRef<uint32_t> related) const;
   Key makeForm(unsigned number, const Relations &relations) const;
@@ -85,9 +96,9 @@ private:
   void describe(unsigned number);
   const ClassTemplate &getDescription(unsigned unit) const { return *described[templates[unit]]; }
   std::unique_ptr<UnitPattern> make(unsigned number, Relations &relations, bool &isExplained);
-  bool take(const Task &task, uint64_t base, uint64_t firstPermute);
+  bool take(const Task &task, unsigned number, uint64_t firstPermute);
   bool repeat(const ClassTasks::Rounds &rounds, uint64_t base);
-  void listAwaited(const PlacedUnit &placed, Relations &relations, UnitPattern &pattern, bool &isExplained);
+  void listAwaited(unsigned number, Relations &relations, UnitPattern &pattern, bool &isExplained);
   std::unique_ptr<CompiledUnit> instantiate(UnitPattern &pattern, const Relations &relations,
                                             llvm::ArrayRef<uint32_t> related, const ClassTemplate &description);
   void connect(CompiledUnit &unit, const UnitPattern &pattern, const ClassTemplate &description);
@@ -103,6 +114,7 @@ private:
   const unsigned sizesOf; ///< As UnitStore::findSizes().
   ClassTasks tasks;
   std::optional<Rational> slowness;
+  std::vector<unsigned> firstUnits;                    ///< By unit: its number in `tasks`, of a pair that of the first.
   std::vector<uint64_t> bases;                         ///< By unit.
   std::vector<uint32_t> templates;                     ///< Their numbers in the class, by unit.
   std::vector<std::optional<ClassTemplate>> described; ///< Templates, once a unit of theirs has come.

@@ -14,6 +14,7 @@ std::optional<UnitRelation> UnitPattern::find(Awaited place, llvm::ArrayRef<Unit
     return std::nullopt;
   if (found.task == UnitRelation::none)
     found.task = place.task;
+  found.part = 0;
   return found;
 }
 

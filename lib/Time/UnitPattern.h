@@ -31,9 +31,13 @@ namespace stage {
 /// Where a relation of a unit leads: to a task of an earlier unit, or to all of it.
 struct UnitRelation {
   static constexpr uint32_t none = ~uint32_t(0);
-  uint32_t unit = none; ///< none: to nothing.
-  uint32_t task = none; ///< none: to the unit.
-  bool operator==(const UnitRelation &other) const { return unit == other.unit && task == other.task; }
+  static constexpr uint32_t own = 2; ///< Of `part`.
+  uint32_t unit = none;              ///< none: to nothing.
+  uint32_t task = none;              ///< none: to the unit.
+  uint32_t part = 0;                 ///< Of a pair, to which of its two units; `own`: to the other unit of one's own pair.
+  bool operator==(const UnitRelation &other) const {
+    return unit == other.unit && task == other.task && part == other.part;
+  }
   bool operator<(const UnitRelation &other) const { return std::pair(unit, task) < std::pair(other.unit, other.task); }
 };
 
@@ -44,6 +48,7 @@ public:
     TaskKind kind = TaskKind::Compute;
     unsigned connection = 0; ///< Meeting, or channel of a permute.
     uint64_t tag = 0;        ///< Of a permute.
+    unsigned part = 0;       ///< Of a pair, of which unit it is.
     bool isPermute = false;
     /// It waits for a task of its own unit that takes time on its lane: what an earlier unit has run there is over.
     bool isBehindOwn = false;

@@ -10,7 +10,7 @@ using namespace stage;
 
 /// Messages, and collectives of several classes.
 void UnitCompiler::connect(CompiledUnit &unit, const UnitPattern &pattern, const ClassTemplate &description) {
-  unsigned nextPort = 0;
+  std::array<unsigned, 2> nextPorts = {0, description.secondPorts};
   for (uint32_t task = 0; task < pattern.tasks.size(); ++task) {
     const UnitPattern::PatternTask &sample = pattern.tasks[task];
     if (sample.kind == TaskKind::Receive)
@@ -21,7 +21,7 @@ void UnitCompiler::connect(CompiledUnit &unit, const UnitPattern &pattern, const
     }
     if (sample.kind != TaskKind::Send && sample.kind != TaskKind::Receive)
       continue;
-    unsigned connection = sample.isPermute ? sample.connection : nextPort++;
+    unsigned connection = sample.isPermute ? sample.connection : nextPorts[sample.part]++;
     const Connections::Channel &channel =
         connections.getChannel(sample.isPermute ? connection : description.ports[connection].channel);
     if (channel.sender == channel.receiver) {
@@ -31,7 +31,7 @@ void UnitCompiler::connect(CompiledUnit &unit, const UnitPattern &pattern, const
     }
     unit.isWhole &= !sample.isPermute;
     (sample.kind == TaskKind::Send ? unit.sent : unit.received)
-        .push_back({task, connection, sample.tag, sample.isPermute});
+        .push_back({task, connection, sample.tag, sample.isPermute, sample.part});
   }
 }
 

@@ -46,6 +46,16 @@ ClassTemplate UnitStore::describe(unsigned classNumber, unsigned sizesOf, const 
   return result;
 }
 
+ClassTemplate UnitStore::pairUp(const ClassTemplate &first, const ClassTemplate &second) {
+  ClassTemplate result = first;
+  llvm::append_range(result.loops, second.loops);
+  result.secondPorts = uint32_t(first.ports.size());
+  llvm::append_range(result.ports, second.ports);
+  Signature signature = {~uint64_t(0), first.alike, second.alike}; // no kind of phase has this number
+  result.alike = alike.try_emplace(std::move(signature), uint32_t(alike.size())).first->second;
+  return result;
+}
+
 /// False where no other template can be alike.
 bool UnitStore::addItem(Signature &signature, unsigned classNumber, unsigned stage, const ProgramItem &item,
                         const ClassTemplate &of) {

@@ -43,7 +43,8 @@ struct ClassTemplate {
   uint32_t alike = 0; ///< The same number: they are alike.
   /// Repeats of which it runs iterations, by their numbers, and the first one.
   llvm::SmallVector<std::pair<unsigned, int64_t>, 2> loops;
-  std::vector<Port> ports; ///< By message between stages, in their order.
+  std::vector<Port> ports;  ///< By message between stages, in their order.
+  uint32_t secondPorts = 0; ///< Of a pair: where those of the second unit begin.
 };
 
 class UnitStore {
@@ -61,6 +62,9 @@ public:
   unsigned findSizes(unsigned classNumber, const RankClass &rankClass);
   /// `sizesOf`, `tasks`: of the class. `unit`: one of the template.
   ClassTemplate describe(unsigned classNumber, unsigned sizesOf, const ClassTasks &tasks, const PlacedUnit &unit);
+
+  /// Of two units that run interleaved.
+  ClassTemplate pairUp(const ClassTemplate &first, const ClassTemplate &second);
 
   /// The number of what tasks of an op, or of messages of a size, have in common; nothing if they have no price.
   std::optional<uint32_t> findFacts(const Task &task, unsigned environment, const GroupPlace &place, unsigned sizesOf,

@@ -178,10 +178,14 @@ public:
   const Chains &getChains() const { return chains; }
 
   /// *Ends*: tasks of earlier units that the waiting rules name by their role instead of by a value, for example the
-  /// last task of a stream (W1). The chains come first, then one end of each kind below. Nothing: no such task.
+  /// last task of a stream (W1). The chains come first, then one end of each kind below; of the first unit of a pair
+  /// then one of each kind of the second unit, which may post and load elsewhere. Nothing: no such task.
   enum class End : uint8_t { Posted, Load, WorkBefore, WorkBeforeLoop };
+  static constexpr unsigned numEndKinds = 4;
   llvm::SmallVector<std::optional<uint64_t>, 12> listEnds(unsigned number) const;
-  unsigned getNumber(End end) const { return unsigned(chains.size()) + unsigned(end); }
+  unsigned getNumber(End end, unsigned placeInPair = 0) const {
+    return unsigned(chains.size()) + placeInPair * numEndKinds + unsigned(end);
+  }
   /// While a unit is made by name, tasks wait for `firstName + n` instead of the id of end n. No rank has so many
   /// tasks.
   static constexpr uint64_t firstName = uint64_t(1) << 44;
@@ -192,7 +196,7 @@ public:
     std::optional<uint64_t> workBeforeLoop;
     bool asksForSums; ///< A task of the unit waits for the last addition to a gradient, if there is one (W8).
   };
-  /// Makes a unit by name. Of equal rounds of iterations only the first, the second and the last one are made, because
+  /// Makes a unit by name, and with the first unit of a pair both. Of equal rounds of iterations only the first, the second and the last one are made, because
   /// the others follow from these; `repeat` is told behind the last one. Tasks wait for names also of absent ends, so
   /// that the same tasks serve units with other ends (UnitPattern.h in lib/Time).
   using RepeatSink = llvm::function_ref<void(const Rounds &)>;
@@ -212,16 +216,11 @@ public:
   std::optional<unsigned> getStreamOfLoad(const PlacedUnit &unit) const;
   /// The units of which a unit is the loader.
   llvm::SmallVector<const PlacedUnit *, 1> getLoaded(unsigned number) const;
-  /// A unit as far as it has nodes.
-  struct NodeRange {
-    unsigned layout; ///< Number of its template.
-    uint64_t first, count;
-    bool contains(std::optional<uint64_t> id) const { return id && *id >= first && *id - first < count; }
-  };
   /// The latest backward unit of each template, the last one first: what adds to a gradient depends on their nodes.
-  llvm::SmallVector<NodeRange, 2> getLatestBackwards() const;
-  /// The units to which edges of a unit lead; nothing if that differs from op to op.
-  std::optional<llvm::SmallVector<std::optional<NodeRange>, 1>> getAwaitedUnits(unsigned number);
+  llvm::SmallVector<const PlacedUnit *, 2> getLatestBackwards() const;
+  /// The units to which edges of a unit lead, null for an edge that leads to none yet; nothing if that differs from op
+  /// to op.
+  std::optional<llvm::SmallVector<const PlacedUnit *, 1>> getAwaitedUnits(unsigned number);
   /// How many bytes each number takes, in the nodes of a unit, that is not the same in all units, in an order of its
   /// template's. Nothing where they differ from rank to rank.
   const std::optional<std::vector<unsigned>> &getWidths(const PlacedUnit &unit);
@@ -341,9 +340,9 @@ private:
   void endUnit(unsigned number);
   void nameEnds(unsigned number);
   void replaceNames();
-  /// An end of the unit that is made.
-  std::optional<uint64_t> getEnd(End end, std::optional<uint64_t> id) const {
-    return endsOfNames.empty() ? id : std::optional(firstName + getNumber(end));
+  /// An end of a unit that is made.
+  std::optional<uint64_t> getEnd(End end, const PlacedUnit &unit, std::optional<uint64_t> id) const {
+    return endsOfNames.empty() ? id : std::optional(firstName + getNumber(end, unit.placeInPair));
   }
   void foldUnit(unsigned number, Sink sink, CountSink count, RepeatSink repeat);
   void foldLoops();

@@ -151,6 +151,7 @@ struct PlacedUnit {
   uint64_t getPosition(uint64_t id) const { return pair ? pair->find(id - base).position : id - base; }
   /// How many ids there are from `base` on: those of the pair, if it is in one.
   uint64_t getNumIds() const { return pair ? pair->getNumNodes() : layout->getNumNodes(); }
+  bool contains(std::optional<uint64_t> id) const { return id && *id >= base && *id - base < getNumIds(); }
 
   /// `F0`, `B2.1`, `step`, and of the steps behind the first `step1`, ...; or the name that it was given.
   std::string getName() const {

@@ -41,6 +41,9 @@ Work getWork(const Graph &graph, const Op &op, const OpCost &cost, const Kernels
 /// Axes along which ranks of a stage differ in what an op does: those on which costs or what they hold depend, and
 /// those on which the pairs of attention do.
 AxisSet findAxesOfWork(const Program &program, const StageProgram &stage);
+/// Axes along which numbers of the stage differ. Along others the ranks have the same number of everything, although
+/// sizes may name their coordinates.
+AxisSet findUnlikeAxes(const Program &program, const StageProgram &stage);
 
 } // namespace stage
 

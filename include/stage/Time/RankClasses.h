@@ -8,7 +8,7 @@
 //   cp = 2 with a causal mask in blocks               2 classes per stage: ranks have other FLOPs
 //
 // Rule: ranks are of one class if they agree on each axis in the *cell* of their coordinate. On the axis of the
-// pipeline, and on axes on which sizes depend, each coordinate is a cell. On an axis of slow ranks the coordinates that
+// pipeline, and on axes along which the numbers of sizes differ, each coordinate is a cell. On an axis of slow ranks the coordinates that
 // rules name are, and all others are one, unless ranks send to a neighbour along the axis. On all other axes all
 // coordinates are one cell, if the blocks of each level of the network look alike from them: of the ranks with one
 // coordinate, in their order, block ends lie where they lie among those with another one. For example, 64 of 72 ranks
@@ -67,7 +67,7 @@ private:
   const Mesh &mesh;
   std::vector<std::vector<unsigned>> cellOf; ///< Per axis, by coordinate.
   std::vector<unsigned> numCells;            ///< Per axis.
-  AxisSet varying = 0;                       ///< Axes on which sizes depend.
+  AxisSet varying = 0;                       ///< Axes whose coordinates sizes name, also where all numbers are alike.
   std::vector<int64_t> representatives;      ///< By class.
 };
 
