@@ -198,12 +198,9 @@ private:
       std::optional<uint64_t> otherWidth = getWidth(other.base, other.getNumIds());
       addNodes(other, key);
       key.push_back(otherWidth.value_or(0));
-      // Of a pair, from its first node, because not all nodes are of one of its units.
-      auto addPlace = [&](std::optional<uint64_t> id) {
-        key.push_back(!other.contains(id) ? 0 : other.pair ? 1 + *id - other.base : 1);
-      };
-      llvm::for_each(chains, addPlace);
-      addPlace(load);
+      for (std::optional<uint64_t> end : chains)
+        key.push_back(other.contains(end));
+      key.push_back(other.contains(load));
       return otherWidth.has_value();
     };
     llvm::SmallVector<uint64_t, 4> others; // where the units begin from which it has data

@@ -217,11 +217,6 @@ public:
   size_t size() const { return entries.size(); }
   Entry &operator[](size_t number) { return entries[number]; }
   const Entry &operator[](size_t number) const { return entries[number]; }
-  /// Whether tasks of a unit may meet those of the one before it (stage/Time/Surcharges.h). Those of two pairs, one
-  /// behind the other, do not.
-  bool isNextTo(size_t number) const {
-    return number && number < entries.size() && entries[number].place == entries[number - 1].place + 1;
-  }
   /// The numbers of the earlier units to which the references of one lead, ascending but for those that nothing
   /// explains.
   llvm::ArrayRef<uint32_t> getRelated(size_t number) const {

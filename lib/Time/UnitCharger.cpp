@@ -168,7 +168,7 @@ TimedTasks UnitCharger::makeTasks(size_t first, size_t end) const {
       timed.isTaxed = facts.isTaxed;
       timed.isKernel = facts.isKernel;
       timed.lane = store.getLane(unit.facts[task]);
-      timed.unit = units[number].place - units[first].place;
+      timed.unit = units[number].place - units[first].place; // pairs, one behind the other, are no neighbours
       timed.level = facts.place.getLevel();
       timed.alone = unit.durations[task];
       for (uint32_t place : unit.getAwaited(task))
@@ -207,8 +207,8 @@ std::vector<T> UnitCharger::takeUnit(const std::vector<T> &ofTasks, size_t numbe
 }
 
 const UnitCharger::Untaxed &UnitCharger::findUntaxed(size_t number) {
-  size_t first = known.hasNeighbours && units.isNextTo(number) ? number - 1 : number;
-  size_t end = known.hasNeighbours && units.isNextTo(number + 1) ? number + 2 : number + 1;
+  size_t first = known.hasNeighbours && number ? number - 1 : number;
+  size_t end = known.hasNeighbours ? std::min(number + 2, units.size()) : number + 1;
   key.clear();
   addUnits(number, first, end);
   std::unique_ptr<Untaxed> &found = known.shared[key];

@@ -34,7 +34,7 @@ struct UnitRelation {
   static constexpr uint32_t own = 2; ///< Of `part`.
   uint32_t unit = none;              ///< none: to nothing.
   uint32_t task = none;              ///< none: to the unit.
-  uint32_t part = 0;                 ///< Of a pair, to which of its two units; `own`: to the other unit of one's own pair.
+  uint32_t part = 0; ///< Of a pair, to which of its two units; `own`: to the other unit of one's own pair.
   bool operator==(const UnitRelation &other) const {
     return unit == other.unit && task == other.task && part == other.part;
   }

@@ -700,6 +700,30 @@ TEST_F(RandomTracesTest, TimeGoesToTheSameAccounts) {
   EXPECT_LT(numUntimed, 50u);
 }
 
+TEST_F(RandomTracesTest, AreAsLargeAsMeasured) {
+  unsigned numPairs = 0, numOthers = 0;
+  forEachJob(
+      500,
+      [&] {
+        auto havePairs = [](const StageProgram &stage) { return hasPairs(stage.units); };
+        bool isPaired = llvm::any_of(c->program->stages, havePairs);
+        if (!isPaired && ++numOthers > 50)
+          return;
+        numPairs += isPaired;
+        EmitOptions options;
+        options.directory = path("traces");
+        options.force = true;
+        options.tracker = (numPairs + numOthers) % 2;
+        auto measured = measureTraces(*c->program, options, c->diags),
+             written = emitTraces(*c->program, options, c->diags);
+        ASSERT_TRUE(measured && written) << said;
+        EXPECT_EQ(measured->bytes, written->bytes);
+        EXPECT_EQ(measured->nodes, written->nodes);
+      },
+      /*timesMicrobatches=*/16);
+  EXPECT_GT(numPairs, 10u);
+}
+
 TEST_F(RandomTracesTest, PartsSayWhatTheirRulesSay) {
   unsigned numApart = 0;
   auto readTraces = [&] {

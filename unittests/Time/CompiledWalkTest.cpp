@@ -20,11 +20,27 @@ protected:
     return units;
   }
 
-  void buildWith(unsigned microbatches, unsigned layers, unsigned stages = 2) {
+  /// Each backward runs interleaved with the next forward.
+  static std::string listPairs(unsigned microbatches, unsigned warmup) {
+    std::string units;
+    for (unsigned forward = 0; forward < warmup; ++forward)
+      units += "F" + std::to_string(forward) + " ";
+    for (unsigned backward = 0; backward < microbatches; ++backward) {
+      units += (backward ? " B" : "B") + std::to_string(backward);
+      if (warmup + backward < microbatches)
+        units += "|F" + std::to_string(warmup + backward);
+    }
+    return units;
+  }
+
+  void buildWith(unsigned microbatches, unsigned layers, unsigned stages = 2, bool inPairs = false) {
     std::string count = std::to_string(layers), split, units;
     for (unsigned stage = 0; stage < stages; ++stage) {
       split += (stage ? ", " : "") + std::to_string(layers / stages);
-      units += "    units \"" + listUnits(microbatches, stages - 1 - stage) + "\";\n";
+      units +=
+          "    units \"" +
+          (inPairs ? listPairs(microbatches, 2 * (stages - stage) - 1) : listUnits(microbatches, stages - 1 - stage)) +
+          "\";\n";
     }
     build("graph Chain {\n  dim B;\n  mesh (pp = " + std::to_string(stages) +
           ", dp = 4);\n  bind B = 4096;\n  microbatches " + std::to_string(microbatches) +
@@ -66,18 +82,18 @@ protected:
 })");
   }
 
-  static Machine makeMachine() {
+  static Machine makeMachine(int64_t rate = 1'000'000'000) {
     MachineRates rates{1'000'000'000, 1'000'000'000, 1'000'000'000, 1'000'000'000, 1'000'000'000, 1'000'000'000};
     rates.name = "small";
     rates.type = "f32";
     rates.latency = 1'000;
-    rates.levels = {{"all", 64, 1'000'000'000, {1, 1}, 1'000}};
+    rates.levels = {{"all", 64, rate, {1, 1}, 1'000}};
     return Machine(rates);
   }
 
   /// What it costs to find the time of the step, which must be that of the walk from task to task.
-  CompiledWalk::Counts count(const Runtime &runtime = Runtime()) {
-    TimedPart part{program.get(), makeMachine(), runtime};
+  CompiledWalk::Counts count(const Runtime &runtime = Runtime(), const Machine &machine = makeMachine()) {
+    TimedPart part{program.get(), machine, runtime};
     CompiledWalk walk(part, TaskOptions(), diags);
     EXPECT_EQ(walk.run(), CompiledWalk::Outcome::Done) << messages.str();
     std::optional<TimeReport> tasks = findTimeReportByTask({program.get()}, part.machine, runtime, diags);
@@ -136,6 +152,33 @@ TEST_F(CompiledWalkTest, TwiceAsManyEqualStagesAreNotMadeOrCharged) {
   EXPECT_EQ(many.placed, 16u * (2 * 64 + 1));
   EXPECT_LE(many.made * 10, few.made * 11);
   EXPECT_LE(many.charged * 10, few.charged * 11);
+}
+
+/// A pair is placed as one unit, with what its tasks take beside those of other pairs.
+TEST_F(CompiledWalkTest, EightTimesAsManyPairsAreNotMadeOrEvaluated) {
+  Runtime runtime;
+  runtime.launch = 10'000'000;
+  runtime.taxOfSends = *Rational::make(1, 5);
+  runtime.taxOfCommunication = *Rational::make(1, 7);
+  for (const Runtime &taken : {Runtime(), runtime}) {
+    ASSERT_NO_FATAL_FAILURE(buildWith(64, 4, 2, /*inPairs=*/true));
+    CompiledWalk::Counts few = count(taken);
+    ASSERT_NO_FATAL_FAILURE(buildWith(512, 4, 2, /*inPairs=*/true));
+    CompiledWalk::Counts many = count(taken);
+    EXPECT_EQ(few.placed, 64u + 3 + 1 + 64 + 1 + 1);
+    EXPECT_EQ(many.placed, 512u + 3 + 1 + 512 + 1 + 1);
+    EXPECT_EQ(few.made, many.made);
+    EXPECT_EQ(few.charged, many.charged);
+    EXPECT_EQ(few.evaluated, many.evaluated);
+  }
+}
+
+/// Messages that last longer than a pair: what runs beside them is of their own pair alone.
+TEST_F(CompiledWalkTest, PairsOneBehindTheOtherDoNotMeet) {
+  Runtime runtime;
+  runtime.taxOfCommunication = *Rational::make(1, 2);
+  ASSERT_NO_FATAL_FAILURE(buildWith(64, 4, 2, /*inPairs=*/true));
+  count(runtime, makeMachine(1'000'000));
 }
 
 TEST_F(CompiledWalkTest, OfEqualLayersThreeAreMade) {

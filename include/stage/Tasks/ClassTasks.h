@@ -196,9 +196,10 @@ public:
     std::optional<uint64_t> workBeforeLoop;
     bool asksForSums; ///< A task of the unit waits for the last addition to a gradient, if there is one (W8).
   };
-  /// Makes a unit by name, and with the first unit of a pair both. Of equal rounds of iterations only the first, the second and the last one are made, because
-  /// the others follow from these; `repeat` is told behind the last one. Tasks wait for names also of absent ends, so
-  /// that the same tasks serve units with other ends (UnitPattern.h in lib/Time).
+  /// Makes a unit by name, and with the first unit of a pair both. Of equal rounds of iterations only the first, the
+  /// second and the last one are made, because the others follow from these; `repeat` is told behind the last one.
+  /// Tasks wait for names also of absent ends, so that the same tasks serve units with other ends (UnitPattern.h in
+  /// lib/Time).
   using RepeatSink = llvm::function_ref<void(const Rounds &)>;
   Left makeRounds(unsigned number, Sink sink, RepeatSink repeat);
 
