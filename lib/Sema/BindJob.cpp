@@ -887,7 +887,9 @@ bool JobBinder::bind() {
   if (!overrides.isValid())
     return false;
   evaluator.setModel(job.model);
+  evaluator.setPhase({/*decoding=*/false, /*continuing=*/false, /*inferring=*/!job.isTraining});
   bool hasStrategy = bindStrategyEntry();
+  evaluator.setPhase({});
   std::optional<std::vector<NamedValue>> args;
   {
     UserPlace userPlace(diags, job.modelRange.Start);
