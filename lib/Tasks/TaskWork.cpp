@@ -169,12 +169,14 @@ private:
     }
   }
 
-  /// Of an op that is no product: its largest contraction.
+  /// Of an op that is no product: its largest contraction. The rows are those of the first operand that has an index
+  /// over which it sums. Of a gradient the first operand may have none: from_states.grad takes `read`, and the gradient
+  /// of `read` is that of the results times the states.
   void findLargest(Work &work) const {
     work.kind = WorkKind::Contraction;
     setResult(work);
     work.type = findType();
-    IndexSet ofResult = toSet(def.results.front().indices), ofFirst = toSet(def.operands.front().indices);
+    IndexSet ofResult = toSet(def.results.front().indices);
     int64_t largest = 0;
     for (const FlopTerm &term : def.flopTerms) {
       IndexSet range = toSet(term.indices);
@@ -182,9 +184,13 @@ private:
       if (term.flopClass != FlopClass::Contraction || volume <= largest)
         continue;
       largest = volume;
-      work.k = getVolume([&](unsigned i) { return range.count(i) && !ofResult.count(i); });
-      work.m = getVolume([&](unsigned i) { return range.count(i) && ofResult.count(i) && ofFirst.count(i); });
-      work.n = getVolume([&](unsigned i) { return range.count(i) && ofResult.count(i) && !ofFirst.count(i); });
+      auto isSummed = [&](unsigned i) { return range.count(i) && !ofResult.count(i); };
+      auto hasRows = [&](const OperandInfo &operand) { return llvm::any_of(def.expand(operand.indices), isSummed); };
+      auto rows = llvm::find_if(def.operands, hasRows);
+      IndexSet ofRows = toSet((rows != def.operands.end() ? *rows : def.operands.front()).indices);
+      work.k = getVolume(isSummed);
+      work.m = getVolume([&](unsigned i) { return range.count(i) && ofResult.count(i) && ofRows.count(i); });
+      work.n = getVolume([&](unsigned i) { return range.count(i) && ofResult.count(i) && !ofRows.count(i); });
     }
   }
 
