@@ -90,6 +90,9 @@ private:
                                formatCount(mostLocalExperts) +
                                " whose kernels the host launches behind a count of tokens take time that no price "
                                "has; use more ranks for experts");
+    if (traits.otherContraction && accuracy.set)
+      add("other-ops", "no measured row has ops such as '" + traits.otherContraction->name +
+                           "', which contract and are neither products nor attention; expect larger errors");
     if (const std::optional<MeasuredSet> &set = accuracy.set) {
       if (report.ranks > set->ranks)
         add("more-ranks", "the job has " + formatCount(report.ranks) + " ranks, and measured rows have up to " +

@@ -19,8 +19,12 @@ public:
         visitRouting(part, op, *routing);
     });
     graph.walk([&](Op &op) {
-      if (op.kind == OpKind::Compute && !op.def->getRouting() && (op.def->isProduct || !op.def->terms.empty()))
+      if (op.kind != OpKind::Compute || op.def->getRouting())
+        return;
+      if (op.def->isProduct || !op.def->terms.empty())
         visitProduct(graph, op);
+      else if (!traits.otherContraction && !op.def->vjpOf && contracts(graph, op))
+        traits.otherContraction = op.def;
     });
   }
 
@@ -61,6 +65,11 @@ private:
         if (SizeValue count = evaluateCount(sizes[index], graph.binding))
           traits.numLocalExperts = std::max(traits.numLocalExperts, int64_t(count.value.num));
       }
+  }
+
+  static bool contracts(const Graph &graph, const Op &op) {
+    FlopCounts flops = getLocalCost(graph, op).flops;
+    return !flops.contraction.isConstant(0) && flops.attention.isConstant(0);
   }
 
   bool isOfExperts(const TensorType &type) const {

@@ -19,6 +19,7 @@
 //         local-experts     a rank has more than 16 experts, and waits for the host where tokens are routed
 //         more-ranks        the step has more ranks than all rows of the set
 //         other-type        its products multiply in another type than those of the set
+//         other-ops         some op contracts, and is neither a product of two operands nor attention: no row has one
 //
 // Limits: errors of two plans on one machine are correlated, so that their order is surer than their bands say.
 //

@@ -22,10 +22,11 @@ struct StepTraits {
   bool hasExperts = false; ///< Some op routes tokens.
   /// The narrowest type in which a product multiplies; nothing: there are no products.
   std::optional<DType> productType;
-  int64_t numLocalExperts = 0; ///< That a rank computes in one op, at most.
-  bool waitsForCounts = false; ///< The device waits for the host where tokens are routed.
-  Ticks besideExchange = 0;    ///< For so long tokens are exchanged beside other work, in the stage with most of it.
-  Ticks launch = 0;            ///< Waiting for launches, likewise.
+  const OpDef *otherContraction = nullptr; ///< An op that contracts and is neither a product nor attention, if any.
+  int64_t numLocalExperts = 0;             ///< That a rank computes in one op, at most.
+  bool waitsForCounts = false;             ///< The device waits for the host where tokens are routed.
+  Ticks besideExchange = 0; ///< For so long tokens are exchanged beside other work, in the stage with most of it.
+  Ticks launch = 0;         ///< Waiting for launches, likewise.
 };
 
 /// `stages`: what each of them does in the step.
