@@ -169,9 +169,9 @@ private:
     }
   }
 
-  /// Of an op that is no product: its largest contraction. The rows are those of the first operand that has an index
-  /// over which it sums. Of a gradient the first operand may have none: from_states.grad takes `read`, and the gradient
-  /// of `read` is that of the results times the states.
+  /// Of an op that is no product: its largest contraction. One operand says which indices of the result are rows, and
+  /// the others are columns. It is the first operand with a summed index, because a gradient may begin with an operand
+  /// that is shaped like its result: then all indices would be rows, and the product would have one column.
   void findLargest(Work &work) const {
     work.kind = WorkKind::Contraction;
     setResult(work);

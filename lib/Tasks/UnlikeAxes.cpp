@@ -18,8 +18,7 @@
 
 using namespace stage;
 
-/// Of the axes whose coordinates a size names, those along which its number differs. Slots that are dealt out evenly
-/// (SlotLoad) name coordinates, but ranks have equally many of them where the division leaves no rest.
+/// A size names coordinates of some axes. Its number may be the same along some of these: they are left out.
 static AxisSet findAxesOfSize(const Graph &graph, Size size) {
   AxisSet named = getCoordinateAxes(graph.mesh, size), unlike = 0;
   const Environments &environments = graph.pipeline.environments;

@@ -23,7 +23,7 @@ public:
         return;
       if (op.def->isProduct || !op.def->terms.empty())
         visitProduct(graph, op);
-      else if (!traits.otherContraction && !op.def->vjpOf && contracts(graph, op))
+      else if (!traits.otherContraction && contracts(graph, op))
         traits.otherContraction = op.def;
     });
   }
@@ -67,7 +67,11 @@ private:
       }
   }
 
+  /// A forward op that is not attention. What it costs is asked of few: most ops have no such term.
   static bool contracts(const Graph &graph, const Op &op) {
+    auto isContraction = [](const FlopTerm &term) { return term.flopClass == FlopClass::Contraction; };
+    if (op.def->vjpOf || llvm::none_of(op.def->flopTerms, isContraction))
+      return false;
     FlopCounts flops = getLocalCost(graph, op).flops;
     return !flops.contraction.isConstant(0) && flops.attention.isConstant(0);
   }

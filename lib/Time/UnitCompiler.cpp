@@ -267,8 +267,10 @@ void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
       end = base + *last;
   std::optional<uint64_t> loop =
       unit.entersRepeatFirst ? tasks.getChains()[ClassTasks::computation] : tasks.getWorkBeforeLoop();
-  for (unsigned each = 0; each < listPlaced(number).size(); ++each)
-    tasks.skipUnit(firstUnits[number] + each, after);
+  bool isPair = tasks.getUnits()[firstUnits[number]].pair;
+  tasks.skipUnit(firstUnits[number], after);
+  if (isPair)
+    tasks.skipUnit(firstUnits[number] + 1, after);
   tasks.setWorkBeforeLoop(unit.workBeforeLoop ? base + *unit.workBeforeLoop : loop);
 }
 

@@ -7,17 +7,23 @@
 //   ... and `slow rank (dp = 3) by 2;`                4 classes: dp = 3 and the others, of each stage
 //   cp = 2 with a causal mask in blocks               2 classes per stage: ranks have other FLOPs
 //
-// Rule: ranks are of one class if they agree on each axis in the *cell* of their coordinate. On the axis of the
-// pipeline, and on axes along which the numbers of sizes differ, each coordinate is a cell. On an axis of slow ranks
-// the coordinates that rules name are, and all others are one, unless ranks send to a neighbour along the axis. On all
-// other axes all coordinates are one cell, if the blocks of each level of the network look alike from them: of the
-// ranks with one coordinate, in their order, block ends lie where they lie among those with another one. For example,
-// 64 of 72 ranks of a domain do not end with dp = 12 of tp = 8, but each stage has 96 ranks, so that no message between
-// stages stays inside of a domain, and all data ranks are alike. Where ranks send to a neighbour along an axis, and
-// some neighbours are in one block while others are not, every k-th coordinate is of one cell if blocks have k
-// coordinates each, and else each is a cell. For example, a ring of 16 tensor ranks on nodes of 8 has 8 cells. Groups
-// and messages follow axes, so all ranks of a class communicate with the same classes. The lowest rank therefore stands
-// for its class, and communicates with such ranks alone.
+// Rule: ranks are of one class if they agree on each axis in the *cell* of their coordinate. The cells of an axis are:
+//
+//   each coordinate     on the axis of the pipeline, and on axes along which the numbers of sizes differ
+//   those that rules name, and all others as one
+//                       on an axis of slow ranks, unless ranks send to a neighbour along it
+//   every k-th coordinate
+//                       where ranks send to a neighbour, and only some neighbours are in one block of the network,
+//                       whose blocks have k coordinates each: a ring of 16 tensor ranks on nodes of 8 has 8 cells.
+//                       Blocks that do not divide the axis make each coordinate a cell
+//   all coordinates     else, if the ends of blocks look alike from them
+//
+// Ends of blocks look alike from two coordinates if they lie at the same places among the ranks with the one and among
+// the ranks with the other. For example, domains of 64 ranks do not end with dp = 12 of tp = 8. But a stage has 96
+// ranks, so no message between stages stays inside of a domain, and all data ranks are alike.
+//
+// Groups and messages follow axes, so all ranks of a class communicate with the same classes. The lowest rank therefore
+// stands for its class, and communicates with such ranks alone.
 //
 // Why this keeps times: if two coordinates of a cell are exchanged on all ranks, or, where ranks send to neighbours
 // along the axis, all coordinates are rotated by the distance of two of a cell, each rank still communicates with the

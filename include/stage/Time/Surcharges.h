@@ -18,8 +18,8 @@
 //   Step. What the host does once per step is added to the last kernel of all.
 //   Sharing. Two tasks of communication may meet if they are on different streams, on the same level of the network, of
 //     the same unit or of neighbouring ones, and neither waits for the other. Of each other stream a task pays for all
-//     that it may meet there, and at most once its own duration. Two units that run interleaved are one, which has the
-//     number of the first: so pairs that follow each other are no neighbours.
+//     that it may meet there, and at most once its own duration. Tasks of two interleaved units all have the number
+//     of the first unit. So a pair and the pair behind it, numbers 3 and 5 for example, are no neighbours.
 //   Tax. Before a compute task of the main stream all collectives are dropped from the queues of their streams up to
 //     the last one for which it waits, and those are appended whose last compute task before them is over. The longest
 //     queue, as far as it lasts beside the task, is taxed; each queue gets as much shorter as the task lasts. Sends and
