@@ -9,7 +9,6 @@
 #include "stage/IRGen/IRGen.h"
 #include "stage/Memory/RuntimeMemory.h"
 #include "stage/Memory/SimulatedAllocator.h"
-#include "stage/Time/StepBound.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/pipeline/CheckStageCount.h"
@@ -222,9 +221,13 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   return step;
 }
 
-Ticks stage::findLeastStep(Compilation &c) {
-  std::optional<Machine> machine = makeMachine(c);
-  return machine ? findLeastStep(*c.program, *machine, makeRuntime(c.job->runtime), c.diags) : 0;
+std::optional<StepBound> stage::makeStepBound(Compilation &c) {
+  std::optional<StepBound> bound;
+  if (std::optional<Machine> machine = makeMachine(c))
+    bound.emplace(*c.program, *machine, makeRuntime(c.job->runtime), c.diags);
+  if (c.diags.hasErrors())
+    bound.reset();
+  return bound;
 }
 
 bool stage::completeStepReport(Compilation &c, StepReport &step, bool withSensitivities) {

@@ -18,6 +18,8 @@ using State = CandidateState;
 constexpr size_t firstRound = 64, growthOfRounds = 4, timedTogether = 8;
 /// Plans of neighbours have much in common (PlanStores.h).
 constexpr size_t neighborsTogether = 8;
+/// One thread takes candidates in a row, so many of them: a part of a round that leaves work for other threads.
+constexpr size_t shareOfRound = 32, mostTogether = 128;
 
 /// A code and its text without numbers, so that plans that are refused for the same reason are counted together.
 static std::string describeRefusal(llvm::ArrayRef<Diagnostic> messages) {
@@ -118,7 +120,7 @@ static Rational toRational(double value) {
       .value_or(Rational());
 }
 
-void Searcher::compile(Session &own, Candidate &candidate, Depth depth) const {
+void Searcher::compile(Session &own, Candidate &candidate, Depth depth, SharedBounds *shared) const {
   OwnCompilation compilation(own);
   Compilation &c = compilation.c;
   Plan plan = result.getPlan(candidate.number);
@@ -126,17 +128,33 @@ void Searcher::compile(Session &own, Candidate &candidate, Depth depth) const {
     candidate.state = State::Refused;
     candidate.refusal = describeRefusal(compilation.messages.all);
   };
-  if (!bindPlan(c, plan) || !elaborate(c, plan) || !runMiddle(c))
+  auto exclude = [&](Ticks least) {
+    candidate.state = State::TooSlow;
+    candidate.time = double(least);
+  };
+  if (!bindPlan(c, plan) || !elaborate(c, plan))
+    return refuse();
+  std::optional<GraphInput> input = shared ? SharedBounds::makeInput(*c.graph) : std::nullopt;
+  if (std::optional<Ticks> known = input ? shared->find(*input, c.graph->pipeline) : std::nullopt;
+      known && isTooSlow(double(*known)))
+    return exclude(*known);
+  PipelineInfo pipeline = input ? c.graph->pipeline : PipelineInfo();
+  if (!runMiddle(c))
     return refuse();
   setLimit(candidate, c);
   if (depth == Depth::Bound) {
-    candidate.time = std::max(candidate.time, double(findLeastStep(c)));
-    if (c.diags.hasErrors())
+    std::optional<StepBound> bound = makeStepBound(c);
+    if (!bound)
       return refuse();
-    if (isTooSlow(candidate.time)) {
-      candidate.state = State::TooSlow;
-      return;
-    }
+    if (input)
+      if (Ticks ofMicrobatches = bound->find(BoundedOps::OfMicrobatches); isTooSlow(double(ofMicrobatches))) {
+        shared->add(std::move(*input), std::move(pipeline), ofMicrobatches);
+        return exclude(ofMicrobatches);
+      }
+    if (Ticks least = bound->find(); isTooSlow(double(least)))
+      return exclude(least);
+    else
+      candidate.time = std::max(candidate.time, double(least));
   }
   const RuntimeMemory *software = findRuntimeMemory(c);
   if (!software)
@@ -278,20 +296,21 @@ void Searcher::compileAll(SessionThreads &threads) {
     if (!count || isStopped())
       break;
     std::atomic<size_t> numCompiled = 0;
-    // One thread takes neighbours in a row.
     std::vector<Candidate *> ofRound(order.begin() + done, order.begin() + done + count);
     llvm::sort(ofRound, [](Candidate *a, Candidate *b) { return a->number < b->number; });
-    threads.forEach(count, [&](Session &own, size_t i) {
-      Candidate &candidate = *ofRound[i];
-      meter.advance();
-      if (isTooSlow(candidate.time)) {
-        candidate.state = State::TooSlow;
-        return;
+    const size_t together = std::clamp<size_t>(count / shareOfRound, 1, mostTogether);
+    threads.forEach((count + together - 1) / together, [&](Session &own, size_t part) {
+      SharedBounds shared;
+      for (size_t i = part * together; i != std::min((part + 1) * together, count) && !isStopped(); ++i) {
+        Candidate &candidate = *ofRound[i];
+        meter.advance();
+        if (isTooSlow(candidate.time)) {
+          candidate.state = State::TooSlow;
+          continue;
+        }
+        compile(own, candidate, isByTime ? Depth::Bound : Depth::Time, isByTime ? &shared : nullptr);
+        ++numCompiled;
       }
-      if (isStopped())
-        return;
-      compile(own, candidate, isByTime ? Depth::Bound : Depth::Time);
-      ++numCompiled;
     });
     llvm::erase_if(fitting, [](Candidate *candidate) { return candidate->state != State::Fits; });
     for (size_t i = done; i != done + count; ++i)

@@ -8,6 +8,18 @@
 
 using namespace stage;
 
+/// Whether all that uses an op adds gradients up, as does what only moves the result.
+static bool leadsToGradients(const Op &op) {
+  bool isUsed = false;
+  for (const auto &result : op.getResults())
+    for (const auto &[user, number] : result->getUses()) {
+      isUsed = true;
+      if (!isAddition(user->kind) && !(isReshard(user->kind) && leadsToGradients(*user)))
+        return false;
+    }
+  return isUsed;
+}
+
 namespace {
 /// What each op takes alone, on the first rank of a stage.
 class OpPrices {
@@ -32,12 +44,14 @@ public:
     Role role = Role::None;
     Ticks price = 0; ///< 0: the machine does not say, or ranks differ.
   };
-  OpBound get(const Op &op, unsigned stage, unsigned environment) {
+  OpBound get(const Op &op, BoundedOps ops, unsigned stage, unsigned environment) {
     auto [found, isNew] = known.try_emplace(&op);
     Known &of = found->second;
-    if (isNew)
+    if (isNew) {
       of.role = findRole(op);
-    if (of.role == Role::None)
+      of.isOfGradients = of.role != Role::None && isOfGradients(op);
+    }
+    if (of.role == Role::None || (of.isOfGradients && ops == BoundedOps::OfMicrobatches))
       return {};
     // What computes takes the same on all stages.
     bool isOfStage = of.role == Role::Collective;
@@ -56,6 +70,7 @@ private:
   /// Of an op its role, and its price where it was asked for last.
   struct Known {
     Role role = Role::None;
+    bool isOfGradients = false;
     uint64_t place = ~uint64_t(0);
     Ticks price = 0;
   };
@@ -67,6 +82,17 @@ private:
     if (!computes || runsOnHost(op) || !hasNode(graph, op))
       return Role::None;
     return op.stream ? Role::Beside : Role::Compute;
+  }
+
+  /// Adds gradients up, moves them there, or makes them without a product.
+  bool isOfGradients(const Op &op) {
+    auto multiplies = [&] {
+      const FlopCounts &flops = costs.getCost(op).flops;
+      return !flops.contraction.isConstant(0) || !flops.attention.isConstant(0);
+    };
+    if (isAddition(op.kind) || op.kind == OpKind::Update)
+      return true;
+    return leadsToGradients(op) && !(op.kind == OpKind::Compute && multiplies());
   }
 
   std::optional<int64_t> evaluate(Size size, unsigned environment) {
@@ -126,8 +152,8 @@ using StreamTicks = llvm::SmallDenseMap<const Stream *, Ticks, 4>;
 /// A unit that begins at 0.
 class UnitBounder : private UnitWalk {
 public:
-  UnitBounder(OpPrices &prices, unsigned stage, unsigned environment)
-      : prices(prices), stage(stage), environment(environment) {}
+  UnitBounder(OpPrices &prices, BoundedOps ops, unsigned stage, unsigned environment)
+      : prices(prices), ops(ops), stage(stage), environment(environment) {}
 
   void run(const UnitTemplate &unit, bool hasPrefetches) {
     walksAll = hasPrefetches;
@@ -159,7 +185,7 @@ private:
     Ticks ready = 0;
     for (const Value *operand : op.getOperands())
       ready = std::max(ready, made.lookup(getName(operand)));
-    auto [role, price] = prices.get(op, stage, environment);
+    auto [role, price] = prices.get(op, ops, stage, environment);
     switch (role) {
     case OpPrices::Role::Compute:
       busy += price;
@@ -240,6 +266,7 @@ private:
   void visitSend(const ProgramItem &, unsigned, IterationValue) override {}
 
   OpPrices &prices;
+  const BoundedOps ops;
   const unsigned stage, environment;
   bool walksAll = false;                      ///< Gathers run ahead of their iterations.
   IterationEnd endBefore;                     ///< Of the iteration that was walked before.
@@ -259,7 +286,7 @@ struct UnitBound {
 /// Of all units of a program, those that run the same once.
 class UnitBounds {
 public:
-  explicit UnitBounds(const TimedPart &part) : program(*part.program), prices(part) {}
+  UnitBounds(const Program &program, OpPrices &prices, BoundedOps ops) : program(program), prices(prices), ops(ops) {}
 
   const UnitBound &get(unsigned stage, const Unit &unit) {
     unsigned environment = program.graph->pipeline.environments.getAlike(unit.environment);
@@ -283,8 +310,8 @@ private:
         key.emplace_back(item.op, item.getNumIterations(), hasCases ? item.begin : 0);
     }
     auto [known, isNew] = all.try_emplace(std::move(key));
-    if (isNew && unit) {
-      UnitBounder bounder(prices, stage, environment);
+    if (isNew && unit && !(ops == BoundedOps::OfMicrobatches && isOncePerStep(unit->kind))) {
+      UnitBounder bounder(prices, ops, stage, environment);
       bounder.run(*unit, program.graph->prefetch > 0);
       known->second = {bounder.computed, bounder.busy, std::move(bounder.messages)};
     }
@@ -292,7 +319,8 @@ private:
   }
 
   const Program &program;
-  OpPrices prices;
+  OpPrices &prices;
+  const BoundedOps ops;
   std::map<Key, UnitBound> all;
   llvm::DenseMap<std::pair<uint64_t, unsigned>, const UnitBound *> ofUnits; ///< By stage, kind and chunk.
 };
@@ -317,14 +345,48 @@ static bool receivesAsScheduled(const Program &program, const Schedule &schedule
   return true;
 }
 
-Ticks stage::findLeastStep(const Program &program, const Machine &machine, const Runtime &runtime,
-                           DiagnosticEngine &diags) {
-  const std::vector<TimedPart> parts = findUsed({{&program, machine, runtime}}, TaskOptions(), diags);
-  if (parts.empty() || !parts.front().machine.isDeclared())
+/// The earliest start of what makes the last gradients of a chunk: before that none of its gradients is whole.
+static Ticks findLastGradients(llvm::ArrayRef<Unit> units, llvm::ArrayRef<int64_t> starts) {
+  llvm::SmallDenseMap<std::pair<unsigned, unsigned>, Ticks> ofChunks; // and kinds
+  for (auto [unit, start] : llvm::zip(units, starts))
+    if (!isForward(unit.kind) && !isOncePerStep(unit.kind))
+      ofChunks[{unit.chunk, unsigned(unit.kind)}] = start;
+  std::optional<Ticks> first;
+  for (auto [chunk, start] : ofChunks)
+    first = std::min(first.value_or(start), start);
+  return first.value_or(0);
+}
+
+struct StepBound::State {
+  State(const Program &program, std::vector<TimedPart> parts)
+      : program(program), parts(std::move(parts)), prices(this->parts.front()),
+        schedule(program.getSchedule(/*withStep=*/true)) {
+    bool hasOrder = program.graph->pipeline.send != MessageMode::Early && receivesAsScheduled(program, schedule);
+    waits = hasOrder && llvm::none_of(schedule.units, [](const std::vector<Unit> &units) { return hasPairs(units); });
+  }
+
+  const Program &program;
+  const std::vector<TimedPart> parts;
+  OpPrices prices;
+  const Schedule schedule;
+  bool waits = false; ///< Each unit for the message of the one that is before it in the schedule.
+};
+
+StepBound::StepBound(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags) {
+  std::vector<TimedPart> parts = findUsed({{&program, machine, runtime}}, TaskOptions(), diags);
+  if (!parts.empty() && parts.front().machine.isDeclared())
+    state = std::make_unique<State>(program, std::move(parts));
+}
+
+StepBound::StepBound(StepBound &&) = default;
+StepBound::~StepBound() = default;
+
+Ticks StepBound::find(BoundedOps ops) {
+  if (!state)
     return 0;
-  UnitBounds bounds(parts.front());
-  std::vector<StreamTicks> streams(program.stages.size());
-  Schedule schedule = program.getSchedule(/*withStep=*/true);
+  UnitBounds bounds(state->program, state->prices, ops);
+  std::vector<StreamTicks> streams(state->program.stages.size());
+  const Schedule &schedule = state->schedule;
   auto isOfPair = [&](UnitRef ref) {
     llvm::ArrayRef<Unit> units = schedule.units[ref.stage];
     return units[ref.position].overlapsNext || getPairBegin(units, ref.position) != ref.position;
@@ -335,11 +397,19 @@ Ticks stage::findLeastStep(const Program &program, const Machine &machine, const
       streams[ref.stage][stream] += ticks;
     return isOfPair(ref) ? bound.busy : bound.computed;
   });
-  bool pairs = llvm::any_of(schedule.units, [](const std::vector<Unit> &units) { return hasPairs(units); });
-  bool waits = !pairs && program.graph->pipeline.send != MessageMode::Early && receivesAsScheduled(program, schedule);
-  Ticks least = waits ? times.makespan : *std::max_element(times.busy.begin(), times.busy.end());
-  for (const StreamTicks &ofStage : streams)
-    for (auto [stream, ticks] : ofStage)
+  Ticks least = state->waits ? times.makespan : *std::max_element(times.busy.begin(), times.busy.end());
+  for (unsigned stage = 0; stage != schedule.stages; ++stage) {
+    for (auto [stream, ticks] : streams[stage])
       least = std::max(least, ticks);
+    if (!state->waits)
+      continue;
+    StreamTicks ofStep;
+    for (const Unit &unit : schedule.units[stage])
+      if (isOncePerStep(unit.kind))
+        for (auto [stream, ticks] : bounds.get(stage, unit).messages)
+          ofStep[stream] += ticks;
+    for (auto [stream, ticks] : ofStep)
+      least = std::max(least, findLastGradients(schedule.units[stage], times.start[stage]) + ticks);
+  }
   return least;
 }

@@ -156,7 +156,7 @@ protected:
     EXPECT_TRUE(step) << said;
     if (!step)
       return StepActivity();
-    Ticks least = findLeastStep(*c->program, rates, runtime, c->diags);
+    Ticks least = StepBound(*c->program, rates, runtime, c->diags).find();
     EXPECT_LE(least, step->step) << said;
     EXPECT_GT(least, 0) << said;
     return *step;

@@ -21,6 +21,7 @@
 #include "stage/Pass/PassManager.h"
 #include "stage/Report/Report.h"
 #include "stage/Sema/Job.h"
+#include "stage/Time/StepBound.h"
 
 namespace stage {
 
@@ -61,8 +62,8 @@ bool runMiddle(Compilation &c, const PassOptions &passes = {});
 std::pair<__int128, __int128> divideCapacity(const sema::BoundJob &job);
 /// What a step takes on the machine of the job, which must have one. Nothing after errors.
 std::optional<StepReport> makeStepReport(Compilation &c);
-/// Ticks before which no step ends there, for a fraction of the work. 0 after errors.
-Ticks findLeastStep(Compilation &c);
+/// A time before which no step ends there, for a fraction of the work. Nothing after errors.
+std::optional<StepBound> makeStepBound(Compilation &c);
 /// Adds what a report of one plan says besides: a range of the step, and, if asked for, what would make it shorter,
 /// which takes as long as some ten such reports. False after errors.
 bool completeStepReport(Compilation &c, StepReport &step, bool withSensitivities = true);
