@@ -152,6 +152,8 @@ static std::vector<KernelRule> makeKernels(const sema::BoundRuntime &runtime) {
                      .backwardBytes = kernels.backwardBytes,
                      .besideBytes = kernels.besideBytes,
                      .backwardBesideBytes = kernels.backwardBesideBytes,
+                     .ringBytes = kernels.ringBytes,
+                     .backwardRingBytes = kernels.backwardRingBytes,
                      .floor = kernels.floor,
                      .backwardFloor = kernels.backwardFloor,
                      .host = kernels.host,

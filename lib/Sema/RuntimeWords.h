@@ -75,6 +75,8 @@ constexpr KernelEntry kernelEntries[] = {
     {"backward bytes", &BoundKernels::backwardBytes, false, false, nullptr, "", true},
     {"beside bytes", &BoundKernels::besideBytes, false, true},
     {"backward beside bytes", &BoundKernels::backwardBesideBytes, false, true},
+    {"ring bytes", &BoundKernels::ringBytes, false, true},
+    {"backward ring bytes", &BoundKernels::backwardRingBytes, false, true},
     {"floor", &BoundKernels::floor, true},
     {"backward floor", &BoundKernels::backwardFloor, true},
     {"host", &BoundKernels::host, true, true},

@@ -15,6 +15,13 @@ static bool isProduct(const Op *op) { return findOpClass(*op) != OpClass::Elemen
 
 static bool isElementwise(const Op &op) { return findOpClass(op) == OpClass::Elementwise; }
 
+/// Whether an op works on a block that another rank has sent round a ring.
+static bool hasComeRound(const Op &op) {
+  return llvm::any_of(op.indexAxes, [](const AxisList &axes) {
+    return llvm::any_of(axes, [](const PlacedAxis &axis) { return axis.rotation != 0; });
+  });
+}
+
 namespace stage {
 class KernelFinder {
 public:
@@ -44,10 +51,12 @@ private:
     bool isBackward = isGradient(op);
     const KernelRule *ofBytes = nullptr;
     OpKernel kernel;
+    Size ofRing;
     for (unsigned number : index.findAll(op, RuleKind::Kernel)) {
       const KernelRule &rule = rules[number];
       Size bytes = isBackward ? rule.backwardBytes : rule.bytes;
       Size beside = isBackward ? rule.backwardBesideBytes : rule.besideBytes;
+      Size ring = !hasComeRound(op) ? Size() : isBackward ? rule.backwardRingBytes : rule.ringBytes;
       Size floor = isBackward ? rule.backwardFloor : rule.floor;
       Size host = isBackward ? rule.backwardHost : rule.host;
       if (bytes)
@@ -59,10 +68,11 @@ private:
         kernel.allowsTF32 = rule.allowsTF32;
       }
       if (!formulas.take(op, rule, bytes, kernel.bytes) || !formulas.take(op, rule, beside, kernel.besideBytes) ||
-          !formulas.take(op, rule, floor, kernel.floor) || !formulas.take(op, rule, host, kernel.host))
+          !formulas.take(op, rule, ring, ofRing) || !formulas.take(op, rule, floor, kernel.floor) ||
+          !formulas.take(op, rule, host, kernel.host))
         return false;
     }
-    if (!kernel.bytes && !kernel.besideBytes && !kernel.floor && !kernel.host && !kernel.type &&
+    if (!kernel.bytes && !kernel.besideBytes && !ofRing && !kernel.floor && !kernel.host && !kernel.type &&
         kernel.speed == Rational{1, 1})
       return true;
     // K2
@@ -71,6 +81,8 @@ private:
       kernel.isInside = bool(kernel.bytes);
       kernel.bytes = Size();
     }
+    if (ofRing)
+      kernel.besideBytes = kernel.besideBytes ? kernel.besideBytes + ofRing : ofRing;
     if (kernel.bytes && kernel.bytes.isConstant(0) && isElementwise(op)) { // K5: no kernel
       kernel.isInside = true;
       kernel.bytes = Size();
