@@ -2,7 +2,7 @@
 //
 // Problem: most plans of a search are too slow for what they compute for a microbatch, on which ranks, and in which
 // order, whatever becomes of gradients and optimizer states. Of Llama 405B on 8,192 GPUs 4,900 plans that may fit are
-// too slow, and for 2,100 of them another one says so.
+// too slow, and for some 2,000 of them another one says so.
 //
 //   zero 0, overlap none      compiled: microbatches alone take 14.2 s, and five plans take less
 //   zero 1, overlap true      elaborated: the same microbatches, so that no pass runs
