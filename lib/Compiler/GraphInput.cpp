@@ -98,18 +98,20 @@ GraphInput::GraphInput(const Graph &graph)
       precision(graph.precision), optimizer(graph.optimizer), pipeline(withoutSchedule(graph.pipeline)),
       prefetch(graph.prefetch), microbatches(graph.microbatches), clip(graph.clip), passes(graph.passes) {
   // Lowering a strategy takes layers apart that its rules tell apart.
-  for (Block &phase : graph.getPhases())
+  for (Block &phase : graph.getPhases()) {
+    bool isForwardPhase = isForward(phase.getPhase());
     Graph::walk(phase, [&](Op &op) {
       if (op.kind == OpKind::Repeat)
-        repeats.push_back({op.count, op.bodies.size(), op.cases});
+        (isForwardPhase ? repeats : ofBackward).push_back({op.count, op.bodies.size(), op.cases});
     });
+  }
 }
 
 bool GraphInput::operator==(const GraphInput &other) const {
   auto getPlain = [](const GraphInput &of) {
     return std::tie(of.model, of.name, of.loc, of.prefetch, of.microbatches, of.clip, of.unpadded, of.binding,
-                    of.repeats, of.passes, of.pipeline.repeats, of.pipeline.axis, of.pipeline.send, of.pipeline.loc,
-                    of.pipeline.units);
+                    of.repeats, of.ofBackward, of.passes, of.pipeline.repeats, of.pipeline.axis, of.pipeline.send,
+                    of.pipeline.loc, of.pipeline.units);
   };
   return getPlain(*this) == getPlain(other) && areSame(precision, other.precision) &&
          areSame(optimizer, other.optimizer) && areSameLists(mesh.getAxes(), other.mesh.getAxes()) &&
@@ -123,7 +125,11 @@ bool GraphInput::isComplete(const Graph &graph) {
 }
 
 void GraphInput::dropGradients() {
-  // In another type gradients are cast. Where each microbatch reduces them, products add them to nothing.
+  model = nullptr;
+  passes.clear();
+  ofBackward.clear();
+  // With a type, gradients are cast in backward. Where each microbatch reduces them, products no longer add them to a
+  // buffer, so that their kernels move other bytes.
   llvm::erase_if(rules, [](const Rule &rule) {
     return rule.kind == RuleKind::PartitionOptimizer ||
            (rule.kind == RuleKind::ReduceGradients && !rule.type && !rule.perMicrobatch && !rule.isApart);

@@ -19,7 +19,7 @@ constexpr size_t firstRound = 64, growthOfRounds = 4, timedTogether = 8;
 /// Plans of neighbours have much in common (PlanStores.h).
 constexpr size_t neighborsTogether = 8;
 /// One thread takes candidates in a row, so many of them: a part of a round that leaves work for other threads.
-constexpr size_t shareOfRound = 32, mostTogether = 128;
+constexpr size_t shareOfRound = 64, mostTogether = 128;
 
 /// A code and its text without numbers, so that plans that are refused for the same reason are counted together.
 static std::string describeRefusal(llvm::ArrayRef<Diagnostic> messages) {
@@ -120,24 +120,26 @@ static Rational toRational(double value) {
       .value_or(Rational());
 }
 
-void Searcher::compile(Session &own, Candidate &candidate, Depth depth, SharedBounds *shared) const {
+bool Searcher::compile(Session &own, Candidate &candidate, Depth depth, SharedBounds *shared) const {
   OwnCompilation compilation(own);
   Compilation &c = compilation.c;
   Plan plan = result.getPlan(candidate.number);
   auto refuse = [&] {
     candidate.state = State::Refused;
     candidate.refusal = describeRefusal(compilation.messages.all);
+    return true;
   };
   auto exclude = [&](Ticks least) {
     candidate.state = State::TooSlow;
     candidate.time = double(least);
+    return true;
   };
   if (!bindPlan(c, plan) || !elaborate(c, plan))
     return refuse();
   std::optional<GraphInput> input = shared ? SharedBounds::makeInput(*c.graph) : std::nullopt;
   if (std::optional<Ticks> known = input ? shared->find(*input, c.graph->pipeline) : std::nullopt;
       known && isTooSlow(double(*known)))
-    return exclude(*known);
+    return !exclude(*known);
   PipelineInfo pipeline = input ? c.graph->pipeline : PipelineInfo();
   if (!runMiddle(c))
     return refuse();
@@ -172,13 +174,13 @@ void Searcher::compile(Session &own, Candidate &candidate, Depth depth, SharedBo
     candidate.memory = std::max(candidate.memory, stage.peak.getTotal());
   if (candidate.limit && candidate.memory > candidate.limit) {
     candidate.state = State::TooLarge;
-    return;
+    return true;
   }
   if (depth == Depth::Memory)
-    return;
+    return true;
   if (depth == Depth::Bound) {
     candidate.state = State::Fits;
-    return;
+    return true;
   }
   std::optional<Report> report = makeReport(c, std::move(memory));
   if (!report)
@@ -200,6 +202,7 @@ void Searcher::compile(Session &own, Candidate &candidate, Depth depth, SharedBo
     candidate.rule = *rule;
     candidate.plan.reset();
   }
+  return true;
 }
 
 /// The first plan of a strategy that compiles says what all have in common.
@@ -308,8 +311,7 @@ void Searcher::compileAll(SessionThreads &threads) {
           candidate.state = State::TooSlow;
           continue;
         }
-        compile(own, candidate, isByTime ? Depth::Bound : Depth::Time, isByTime ? &shared : nullptr);
-        ++numCompiled;
+        numCompiled += compile(own, candidate, isByTime ? Depth::Bound : Depth::Time, isByTime ? &shared : nullptr);
       }
     });
     llvm::erase_if(fitting, [](Candidate *candidate) { return candidate->state != State::Fits; });
@@ -323,7 +325,7 @@ void Searcher::compileAll(SessionThreads &threads) {
     result.numCompiled += numCompiled;
   }
   for (Candidate *candidate : order)
-    if (candidate->state == State::Fits && isTooSlow(candidate->time))
+    if ((candidate->state == State::Fits || candidate->state == State::Waiting) && isTooSlow(candidate->time))
       candidate->state = State::TooSlow;
   for (const Candidate &candidate : candidates)
     result.numUndecided += candidate.isOpen();

@@ -80,8 +80,8 @@ private:
   void bind(Session &own, Candidate &candidate) const;
   /// How far a candidate is compiled.
   enum class Depth : uint8_t { Memory, Bound, Time };
-  /// `shared`: of candidates with much in common, those before it.
-  void compile(Session &own, Candidate &candidate, Depth depth = Depth::Time, SharedBounds *shared = nullptr) const;
+  /// `shared`: of candidates with much in common, those before it. False: one of them excludes it, and no pass has run.
+  bool compile(Session &own, Candidate &candidate, Depth depth = Depth::Time, SharedBounds *shared = nullptr) const;
   /// No plan of this bound is among the best of those that were timed.
   bool isTooSlow(double time) const { return best.size() >= request.top && time > best[request.top - 1]; }
   bool isRankedByTime() const;

@@ -4,6 +4,7 @@
 #include "stage/Machine/Diagnostics.h"
 #include "stage/Machine/RuntimeRules.h"
 #include "stage/Tasks/Diagnostics.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -15,11 +16,15 @@ static bool isProduct(const Op *op) { return findOpClass(*op) != OpClass::Elemen
 
 static bool isElementwise(const Op &op) { return findOpClass(op) == OpClass::Elementwise; }
 
-/// Whether an op works on a block that another rank has sent round a ring.
-static bool hasComeRound(const Op &op) {
-  return llvm::any_of(op.indexAxes, [](const AxisList &axes) {
-    return llvm::any_of(axes, [](const PlacedAxis &axis) { return axis.rotation != 0; });
-  });
+/// By how many ranks the block of a ring has gone round that an op works on; 0: it is the rank's own, or there is none.
+/// Products that go piece by piece are no such ring: a kernel adds their pieces itself.
+static unsigned getRotation(const Op &op) {
+  if (!op.turns)
+    for (const AxisList &axes : op.indexAxes)
+      for (const PlacedAxis &axis : axes)
+        if (axis.rotation)
+          return axis.rotation;
+  return 0;
 }
 
 namespace stage {
@@ -52,11 +57,12 @@ private:
     const KernelRule *ofBytes = nullptr;
     OpKernel kernel;
     Size ofRing;
+    const unsigned rotation = getRotation(op);
     for (unsigned number : index.findAll(op, RuleKind::Kernel)) {
       const KernelRule &rule = rules[number];
       Size bytes = isBackward ? rule.backwardBytes : rule.bytes;
       Size beside = isBackward ? rule.backwardBesideBytes : rule.besideBytes;
-      Size ring = !hasComeRound(op) ? Size() : isBackward ? rule.backwardRingBytes : rule.ringBytes;
+      Size ring = !rotation ? Size() : isBackward ? rule.backwardRingBytes : rule.ringBytes;
       Size floor = isBackward ? rule.backwardFloor : rule.floor;
       Size host = isBackward ? rule.backwardHost : rule.host;
       if (bytes)
@@ -81,8 +87,13 @@ private:
       kernel.isInside = bool(kernel.bytes);
       kernel.bytes = Size();
     }
-    if (ofRing)
+    if (ofRing && isBackward && !ofSteps.insert({op.origin, rotation}).second)
+      ofRing = Size();
+    if (ofRing) {
+      if (Size presence = getPresence(graph, op))
+        ofRing = ofRing * presence;
       kernel.besideBytes = kernel.besideBytes ? kernel.besideBytes + ofRing : ofRing;
+    }
     if (kernel.bytes && kernel.bytes.isConstant(0) && isElementwise(op)) { // K5: no kernel
       kernel.isInside = true;
       kernel.bytes = Size();
@@ -252,6 +263,7 @@ private:
   DiagnosticEngine &diags;
   llvm::DenseMap<const Op *, OpKernel> *kernels = nullptr;
   llvm::DenseMap<const Op *, const Op *> firstOfGradient;
+  llvm::DenseSet<std::pair<const Op *, unsigned>> ofSteps; ///< Of rings, by what they are the gradient of.
 };
 } // namespace stage
 

@@ -8,7 +8,7 @@
 
 using namespace stage;
 
-/// Whether all that uses an op adds gradients up, as does what only moves the result.
+/// Whether each result is only added to gradients, perhaps after a reshard.
 static bool leadsToGradients(const Op &op) {
   bool isUsed = false;
   for (const auto &result : op.getResults())

@@ -32,7 +32,8 @@ public:
 
   bool operator==(const GraphInput &other) const;
   /// Leaves out the rules that decide nothing about what ranks compute for a microbatch, and send for it, but
-  /// gradients.
+  /// gradients. Then the caller must know that the model is the same: whether a backward came with it depends on the
+  /// plans before.
   void dropGradients();
   /// What the passes may know of a pipeline: one unit of each kind stands for all.
   const PipelineInfo &getPipeline() const { return pipeline; }
@@ -60,7 +61,8 @@ private:
   int64_t microbatches;
   double clip;
   std::vector<std::string> passes; ///< That have run.
-  std::vector<Repeat> repeats;     ///< Of all phases.
+  std::vector<Repeat> repeats;     ///< Of the phases that there are before any pass.
+  std::vector<Repeat> ofBackward;  ///< Of those that differentiate has made.
 };
 
 /// Whether two pipelines run the same units in the same order, and are split in the same way. Those that are balanced

@@ -8,12 +8,12 @@
 //   zero 1, overlap true      elaborated: the same microbatches, so that no pass runs
 //
 // Algorithm: a plan that its own bound excludes says what its microbatches take at least (BoundedOps), for all plans
-// with the same GraphInput but for rules of gradients, and the same schedule. These are asked for before their passes
+// with the same GraphInput but for rules of gradients, and the same schedule. Such a plan is left out before its passes
 // run.
 //
-// Limits: of one machine and one runtime, which all candidates with bounds have. A schedule whose split balances memory
-// depends on where states are. Plans that passes would refuse are too slow here. Bounds are those of a few candidates
-// in a row, which one thread compiles, so that the number of threads decides nothing.
+// Limits: of one model, one machine and one runtime, which all candidates with bounds have. A schedule whose split
+// balances memory depends on where states are. Plans that passes would refuse are too slow here. Bounds are those of a
+// few candidates in a row, which one thread compiles, so that the number of threads decides nothing.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SEARCH_SHAREDBOUNDS_H

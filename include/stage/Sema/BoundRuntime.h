@@ -39,7 +39,7 @@ struct BoundKernels {
   // Null: not said. In bytes, and in picoseconds.
   Size bytes, backwardBytes;             ///< Of the kernel, in place of what the op reads and writes.
   Size besideBytes, backwardBesideBytes; ///< Of kernels beside it.
-  Size ringBytes, backwardRingBytes;     ///< The same, where the op works on a block that came round a ring.
+  Size ringBytes, backwardRingBytes;     ///< The same, in a step of a ring with a block of another rank.
   Size floor, backwardFloor;             ///< What the kernel takes besides its bytes.
   Size host, backwardHost;               ///< For so long the device waits for the host.
   std::optional<Rational> speed;         ///< Of the kernel, as a part of the speed that the machine says.

@@ -11,9 +11,8 @@
 //   K1  A rule of a pattern speaks of the ops that the pattern matches, by the module and the name of their op, and
 //       its `backward` entries of their gradients. A rule of a class speaks of all ops of the class. Of several rules
 //       that say an entry the last one counts.
-//   K2  A gradient that several ops compute is one kernel: the first of them has it, and the others are inside. Steps
-//   of
-//       a ring are kernels of their own.
+//   K2  A gradient that several ops compute is one kernel: the first of them has it, and the others are inside. What
+//       stands beside a step of a ring is beside the step's first op.
 //   K3  Ops that a `fuse` names and that use each other's results in one block are one kernel. It is the last op's; the
 //       others are inside of it. It reads what is made outside and writes what is used outside, each once. A kernel may
 //       not wait for something that waits for it: an op whose other operands come from behind the kernel begins a new

@@ -4,8 +4,8 @@
 // find when each task runs takes ten times as long as to compile the plan.
 //
 //   StepBound bound(*program, machine, runtime, diags);
-//   bound.find()                                            9.84 s
-//   ...                                                     the step takes 11.01 s
+//   bound.find()                                            9.83 s
+//   ...                                                     the step takes 10.96 s
 //
 // Algorithm: of each template of a stage a lower bound of what its unit takes is found, and the schedule is run with
 // these durations (simulate, stage/Schedule/Schedule.h).
@@ -15,7 +15,7 @@
 //      makes its operands, it may have run before the unit, and who waits for it waits for nothing here.
 //   4. The unit ends with its last op of the compute stream. Its messages leave behind that and take nothing.
 //   5. No stage ends before its collectives of one stream, one after the other. Those of units that run once per step
-//      begin no earlier than the first of the units that make the last gradients of a chunk.
+//      begin after the last backward of some chunk has begun, because no gradient is complete before.
 // Each rule leaves out something that a rank waits for, and adds nothing, so that no step is faster.
 //
 // Of a unit that is in a pair (stage/Walk/PairOrder.h) compute alone counts, because its collectives may hide behind

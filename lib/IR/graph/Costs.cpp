@@ -127,9 +127,7 @@ bool stage::isSeparateAccumulation(const Graph &graph, const Op &op) {
   return op.kind == OpKind::Accumulate && !getFusedAccumulation(graph, op.getOperand(0));
 }
 
-/// 1 on a rank that has pairs under the mask in this step of a ring, 0 on one that has none: it goes on with what it
-/// had. Nothing for an op that all ranks run.
-static Size getPresence(const Graph &graph, const Op &op) {
+Size stage::getPresence(const Graph &graph, const Op &op) {
   Size area = op.kind == OpKind::Compute && getPairedAxes(op) ? getLocalMaskArea(graph, op) : Size();
   return area && getCoordinateAxes(graph.mesh, area) ? min(graph.sizes.constant(1), area * 2)
                                                      : Size(); // halves are the least

@@ -47,6 +47,9 @@ OpCost getLocalCost(const Graph &graph, const Op &op);
 /// addition remain: the precision says `accumulate separate`, a reshard or a repeat made the value, or something else
 /// uses it.
 const Op *getFusedAccumulation(const Graph &graph, const Value *value);
+/// 1 on a rank that has pairs under the mask in this step of a ring, 0 on one that has none: it goes on with what it
+/// had. Nothing for an op that all ranks run.
+Size getPresence(const Graph &graph, const Op &op);
 /// The op has a node in traces: an op that moves no bytes on any rank has none, and no cost.
 bool hasNode(const Graph &graph, const Op &op);
 /// An accumulation that is an addition of its own.
