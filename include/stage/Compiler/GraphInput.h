@@ -8,7 +8,7 @@
 //
 // Algorithm: the model, the rules, the mesh, all sizes, what is owed, element types, the optimizer, and of the pipeline
 // all but what a schedule says: which units there are, their places, chunks and copies, and the split of layers. The
-// kinds of units are left, because backward is split where halves of it run. PipelineInput is the rest.
+// kinds of units are left, because backward is split where halves of it run. `haveSameSchedule` compares the rest.
 //
 // Two plans whose inputs differ in nothing but where optimizer states are and when gradients are reduced compute the
 // same for a microbatch (`dropGradients`).

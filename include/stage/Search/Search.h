@@ -15,7 +15,7 @@
 //      holds of parameters and optimizer states has a lower bound (Bounds.h). What cannot fit is excluded.
 //   4. The others are compiled in several threads, those with the lower bound of time first. Where memory says no, no
 //      time is sought. A plan whose bound of time is above the time of as many plans as are wanted is left out, and
-//      so are plans that compute the same for a microbatch (SharedBounds.h).
+//      so are plans that compute the same for a microbatch as one that its bound excludes (SharedBounds.h).
 //   5. The neighbours of the best plan, which differ in one value, are compiled where that has not been done. The
 //      best plan that was timed of each other strategy is a neighbour, too.
 //
